@@ -1,0 +1,18 @@
+# Where the CUDA toolkit's headers and nvcc are. scripts/setup puts the wheels' toolkit into .deps/cuda when the
+# machine has none; an explicit -DSHUNT_CUDA_ROOT wins.
+if(NOT SHUNT_CUDA_ROOT)
+  foreach(candidate ${CMAKE_SOURCE_DIR}/.deps/cuda $ENV{CUDA_HOME} /usr/local/cuda)
+    if(EXISTS ${candidate}/include/cuda.h AND EXISTS ${candidate}/bin/nvcc)
+      set(SHUNT_CUDA_ROOT ${candidate})
+      break()
+    endif()
+  endforeach()
+endif()
+if(NOT EXISTS ${SHUNT_CUDA_ROOT}/include/cuda.h)
+  message(FATAL_ERROR "no CUDA toolkit headers: run scripts/setup, or pass -DSHUNT_CUDA_ROOT=<toolkit>")
+endif()
+set(SHUNT_CUDA_ROOT ${SHUNT_CUDA_ROOT} CACHE PATH "CUDA toolkit" FORCE)
+set(SHUNT_NVCC ${SHUNT_CUDA_ROOT}/bin/nvcc)
+add_library(shunt_cuda_headers INTERFACE)
+target_include_directories(shunt_cuda_headers SYSTEM INTERFACE ${SHUNT_CUDA_ROOT}/include)
+add_library(shunt::cuda_headers ALIAS shunt_cuda_headers)

@@ -1,0 +1,7 @@
+if(SHUNT_SANITIZE)
+  add_compile_options(-fsanitize=${SHUNT_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${SHUNT_SANITIZE})
+  if(SHUNT_SANITIZE STREQUAL "undefined")
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()

@@ -1,0 +1,5 @@
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+option(SHUNT_WERROR "warnings are errors" ON)
+if(SHUNT_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
+endif()
