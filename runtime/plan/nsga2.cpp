@@ -156,11 +156,28 @@ class Optimizer {
     for (size_t i = 0; i < size_; i += 2) {
       children_.copy(i, parents_, tournament());
       children_.copy(i + 1, parents_, tournament());
-      if (random_.uniform() < options_.crossover_probability) cross(children_.g(i), children_.g(i + 1));
+      if (random_.uniform() < options_.differential_share) {
+        differ(children_.g(i));
+        differ(children_.g(i + 1));
+      } else if (random_.uniform() < options_.crossover_probability) {
+        cross(children_.g(i), children_.g(i + 1));
+      }
       mutate(children_.g(i));
       mutate(children_.g(i + 1));
       evaluate(children_, i);
       evaluate(children_, i + 1);
+    }
+  }
+
+  // Moves a genome along the difference of two others (differential evolution, binomial, one gene in two on
+  // average).
+  void differ(double* g) {
+    const double* a = parents_.g(tournament());
+    const double* b = parents_.g(tournament());
+    for (size_t k = 0; k < problem_.genes.size(); ++k) {
+      if (random_.uniform() >= 0.5) continue;
+      const Gene& gene = problem_.genes[k];
+      g[k] = gene.choices ? a[k] : std::clamp(g[k] + 0.5 * (a[k] - b[k]), gene.low, gene.high);
     }
   }
 

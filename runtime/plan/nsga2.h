@@ -1,9 +1,9 @@
 // NSGA-II (K. Deb, A. Pratap, S. Agarwal, T. Meyarivan, IEEE TEC 6(2), 2002) over mixed genomes: real genes
-// (simulated binary crossover, polynomial mutation) and choice genes (uniform crossover, reset mutation).
-// Differences from the paper, each measured in tests/plan: survivors of the last front are thinned one by one
-// with renewed distances, sorting is the efficient non-dominated sort, and with two objectives an archive of
-// everything non-dominated ever met is reduced to the answer by least hypervolume loss. Deterministic for a
-// seed (the time box apart). One optimisation belongs to one thread.
+// (simulated binary crossover, differential variation, polynomial mutation) and choice genes (uniform
+// crossover, reset mutation). Differences from the paper, each measured in tests/plan: survivors of the last
+// front are thinned one by one with renewed distances, sorting is the efficient non-dominated sort, and with
+// two objectives an archive of everything non-dominated ever met is reduced to the answer by least
+// hypervolume loss. Deterministic for a seed (the time box apart). One optimisation belongs to one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,8 @@ struct Gene {
 
 struct Nsga2Options {
   uint32_t population = 100, generations = 250;
-  double crossover_probability = 0.9, crossover_index = 20, mutation_index = 20;
+  double crossover_probability = 1, crossover_index = 20, mutation_index = 20;
+  double differential_share = 0.3;  // of offspring made by differential variation instead of crossover
   double mutation_probability = 0;  // per gene; 0: 1 / genes
   uint64_t seed = 1;
   double time_limit_s = 0;                   // 0: none

@@ -44,8 +44,8 @@ INSTANTIATE_TEST_SUITE_P(All, Zdt,
                          ::testing::Values(testing::ZdtCase{1, 0.033482, 0.995},
                                            testing::ZdtCase{2, 0.072391, 0.995},
                                            testing::ZdtCase{3, 0.114500, 0.995},
-                                           testing::ZdtCase{4, 0.513053, 0},
-                                           testing::ZdtCase{6, 0.296564, 0}));
+                                           testing::ZdtCase{4, 0.513053, 0.995},
+                                           testing::ZdtCase{6, 0.296564, 0.995}));
 
 TEST(Hypervolume, TrueFronts) {
   const double r[2] = {1.1, 1.1};
