@@ -1,0 +1,148 @@
+// Fat binaries inside host ELF files. Only the sections that hold them are read: libraries reach 500 MB.
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "runtime/binary/fatbin.h"
+
+namespace shunt::binary {
+namespace {
+
+struct File {
+  int fd = -1;
+  uint64_t size = 0;
+  ~File() {
+    if (fd >= 0) close(fd);
+  }
+  bool read(uint64_t offset, void* to, size_t bytes) const {
+    if (offset > size || bytes > size - offset) return false;
+    char* at = static_cast<char*>(to);
+    while (bytes != 0) {
+      const ssize_t got = pread(fd, at, bytes, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      offset += static_cast<uint64_t>(got);
+      bytes -= static_cast<size_t>(got);
+    }
+    return true;
+  }
+};
+
+bool is_fatbin_section(const char* name) {
+  return std::strcmp(name, ".nv_fatbin") == 0 || std::strcmp(name, "__nv_relfatbin") == 0;
+}
+
+// Containers lie back to back, aligned to 8, with padding between.
+bool scan(const std::string& section, std::vector<Entry>& entries, std::string& error) {
+  const uint8_t* data = reinterpret_cast<const uint8_t*>(section.data());
+  bool ok = true;
+  for (size_t at = 0; section.size() - at >= 16;) {
+    uint32_t magic;
+    std::memcpy(&magic, data + at, 4);
+    if (magic != 0xBA55ED50) {
+      at += 8;
+      if (at > section.size()) break;
+      continue;
+    }
+    std::string problem;
+    if (!read_container(data + at, section.size() - at, entries, problem)) {
+      if (error.empty()) error = problem;
+      ok = false;
+      at += 8;  // a magic number inside other data: look on behind it
+      continue;
+    }
+    uint16_t header;
+    uint64_t size;
+    std::memcpy(&header, data + at + 6, 2);
+    std::memcpy(&size, data + at + 8, 8);
+    at = std::min<size_t>(section.size(), (at + header + static_cast<size_t>(size) + 7) & ~size_t{7});
+  }
+  return ok;
+}
+
+}  // namespace
+
+bool read_elf_file(const std::string& path, std::vector<Entry>& entries, std::vector<std::string>& backing,
+                   std::string& error) {
+  error.clear();
+  try {
+    File file;
+    file.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (file.fd < 0 || fstat(file.fd, &status) != 0) {
+      error = path + ": " + std::strerror(errno);
+      return false;
+    }
+    if (!S_ISREG(status.st_mode)) {
+      error = path + ": not a regular file";
+      return false;
+    }
+    file.size = static_cast<uint64_t>(status.st_size);
+    Elf64_Ehdr elf;
+    if (!file.read(0, &elf, sizeof elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0) {
+      error = path + ": not an ELF file";
+      return false;
+    }
+    if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_ident[EI_DATA] != ELFDATA2LSB) {
+      error = path + ": not a 64-bit little-endian ELF file";
+      return false;
+    }
+    if (elf.e_shoff == 0) return true;
+    if (elf.e_shentsize != sizeof(Elf64_Shdr)) {
+      error = path + ": unknown size of section headers";
+      return false;
+    }
+    Elf64_Shdr first;
+    if (!file.read(elf.e_shoff, &first, sizeof first)) {
+      error = path + ": section headers pass the end of the file";
+      return false;
+    }
+    // Files with very many sections keep the counts in section 0.
+    const uint64_t count = elf.e_shnum != 0 ? elf.e_shnum : first.sh_size;
+    const uint64_t names_index = elf.e_shstrndx != SHN_XINDEX ? elf.e_shstrndx : first.sh_link;
+    if (count > (file.size - elf.e_shoff) / sizeof(Elf64_Shdr) || names_index >= count) {
+      error = path + ": section headers pass the end of the file";
+      return false;
+    }
+    std::vector<Elf64_Shdr> sections(static_cast<size_t>(count));
+    file.read(elf.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr));
+    const Elf64_Shdr& table = sections[static_cast<size_t>(names_index)];
+    if (table.sh_offset > file.size || table.sh_size > file.size - table.sh_offset) {
+      error = path + ": section names pass the end of the file";
+      return false;
+    }
+    std::string names(static_cast<size_t>(table.sh_size), 0);
+    file.read(table.sh_offset, names.data(), names.size());
+    bool ok = true;
+    for (const Elf64_Shdr& section : sections) {
+      if (section.sh_name >= names.size() || !is_fatbin_section(names.c_str() + section.sh_name)) continue;
+      if (section.sh_type == SHT_NOBITS) continue;  // debug files keep the header only
+      if (section.sh_offset > file.size || section.sh_size > file.size - section.sh_offset) {
+        error = path + ": fat binary section passes the end of the file";
+        return false;
+      }
+      std::string bytes(static_cast<size_t>(section.sh_size), 0);
+      if (bytes.size() < 16) continue;  // also keeps the text off the short-string buffer, which moves
+      if (!file.read(section.sh_offset, bytes.data(), bytes.size())) {
+        error = path + ": cannot be read";
+        return false;
+      }
+      backing.push_back(std::move(bytes));
+      ok = scan(backing.back(), entries, error) && ok;
+    }
+    if (!ok) error = path + ": " + error;
+    return ok;
+  } catch (const std::bad_alloc&) {
+    error = path + ": out of memory";
+    return false;
+  }
+}
+
+}  // namespace shunt::binary
