@@ -14,6 +14,8 @@
 namespace shunt::binary {
 namespace {
 
+constexpr uint64_t kContainerStart = 0x00100001BA55ED50;  // magic, version 1, header of 16 bytes
+
 struct File {
   int fd = -1;
   uint64_t size = 0;
@@ -65,6 +67,43 @@ bool scan(const std::string& section, std::vector<Entry>& entries, std::string& 
     at = std::min<size_t>(section.size(), (at + header + static_cast<size_t>(size) + 7) & ~size_t{7});
   }
   return ok;
+}
+
+// Containers that a program embeds as data of its own and hands to the driver itself (cuFFT keeps all of its
+// kernels so). Anything may look like a magic number here: only what reads as a whole container counts.
+// False: the file cannot be read.
+bool scan_embedded(const File& file, const Elf64_Shdr& section, std::vector<Entry>& entries,
+                   std::vector<std::string>& backing) {
+  constexpr uint64_t kWindow = 4u << 20;
+  const uint64_t end = section.sh_offset + section.sh_size;
+  std::string window;
+  for (uint64_t at = section.sh_offset; end - at >= 16;) {
+    window.resize(static_cast<size_t>(std::min(kWindow, end - at)));
+    if (!file.read(at, window.data(), window.size())) return false;
+    uint64_t next = at + window.size();
+    if (next < end) next -= 16;  // a header across the border is seen in the next window
+    for (size_t i = 0; window.size() - i >= 16; i += 8) {
+      uint64_t word;
+      std::memcpy(&word, window.data() + i, 8);
+      if (word != kContainerStart) continue;
+      uint64_t size;
+      std::memcpy(&size, window.data() + i + 8, 8);
+      const uint64_t from = at + i;
+      if (size == 0 || size > end - from - 16) continue;
+      std::string bytes(static_cast<size_t>(size + 16), 0);
+      if (!file.read(from, bytes.data(), bytes.size())) return false;
+      std::vector<Entry> found;
+      std::string problem;
+      if (!read_container(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), found, problem))
+        continue;
+      backing.push_back(std::move(bytes));
+      entries.insert(entries.end(), found.begin(), found.end());
+      next = from + ((16 + size + 7) & ~uint64_t{7});
+      break;
+    }
+    at = std::min(next, end);
+  }
+  return true;
 }
 
 }  // namespace
@@ -122,11 +161,21 @@ bool read_elf_file(const std::string& path, std::vector<Entry>& entries, std::ve
     file.read(table.sh_offset, names.data(), names.size());
     bool ok = true;
     for (const Elf64_Shdr& section : sections) {
-      if (section.sh_name >= names.size() || !is_fatbin_section(names.c_str() + section.sh_name)) continue;
-      if (section.sh_type == SHT_NOBITS) continue;  // debug files keep the header only
+      if (section.sh_type != SHT_PROGBITS) continue;  // debug files keep the headers only
+      const bool fatbins =
+          section.sh_name < names.size() && is_fatbin_section(names.c_str() + section.sh_name);
+      if (!fatbins && ((section.sh_flags & SHF_ALLOC) == 0 || (section.sh_flags & SHF_EXECINSTR) != 0))
+        continue;
       if (section.sh_offset > file.size || section.sh_size > file.size - section.sh_offset) {
-        error = path + ": fat binary section passes the end of the file";
+        error = path + ": a section passes the end of the file";
         return false;
+      }
+      if (!fatbins) {
+        if (!scan_embedded(file, section, entries, backing)) {
+          error = path + ": cannot be read";
+          return false;
+        }
+        continue;
       }
       std::string bytes(static_cast<size_t>(section.sh_size), 0);
       if (bytes.size() < 16) continue;  // also keeps the text off the short-string buffer, which moves
