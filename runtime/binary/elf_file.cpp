@@ -82,7 +82,7 @@ bool scan_embedded(const File& file, const Elf64_Shdr& section, std::vector<Entr
     if (!file.read(at, window.data(), window.size())) return false;
     uint64_t next = at + window.size();
     if (next < end) next -= 16;  // a header across the border is seen in the next window
-    for (size_t i = 0; window.size() - i >= 16; i += 8) {
+    for (size_t i = 0; window.size() - i >= 16; i += 4) {  // a section may begin off the 8 that its data keep
       uint64_t word;
       std::memcpy(&word, window.data() + i, 8);
       if (word != kContainerStart) continue;
@@ -98,8 +98,12 @@ bool scan_embedded(const File& file, const Elf64_Shdr& section, std::vector<Entr
         continue;
       backing.push_back(std::move(bytes));
       entries.insert(entries.end(), found.begin(), found.end());
-      next = from + ((16 + size + 7) & ~uint64_t{7});
-      break;
+      const uint64_t behind = from + 16 + ((size + 3) & ~uint64_t{3});
+      if (behind + 16 > at + window.size()) {
+        next = behind;
+        break;
+      }
+      i = static_cast<size_t>(behind - at) - 4;
     }
     at = std::min(next, end);
   }
