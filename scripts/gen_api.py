@@ -91,11 +91,8 @@ def gen_exports(slots):
 
 
 def gen_stubs(slots):
-    rows = "\n".join(f"SLOT {s.symbol}" for s in slots)
-    return f"""# {NOTE}
-# The macros SLOT_EXPORT, SLOT_THUNK and SLOT_CELL are in interpose/entry.S, which includes this file three times.
-{rows}
-"""
+    rows = "\n".join(f"SLOT({s.symbol}, {i})" for i, s in enumerate(slots))
+    return c_comment("interpose/entry.S includes this three times: exported stubs, resolver thunks, slots.") + rows + "\n"
 
 
 def gen_slots_inc(slots):
@@ -105,7 +102,8 @@ def gen_slots_inc(slots):
             rows.append(f"SHUNT_SLOT_CUDA({s.symbol}, {s.version}, {s.flag})")
         else:
             rows.append(f"SHUNT_SLOT_NCCL({s.symbol}, {result_code(s)})")
-    return c_comment("Order = enum ShuntSlot.") + "\n".join(rows) + "\n"
+    return c_comment("Order = enum ShuntSlot. What an NCCL call answers when no NCCL is there depends on its result type.") + (
+        "\n".join(rows) + "\n")
 
 
 def result_code(slot):
@@ -148,10 +146,13 @@ def gen_names(slots, aliases):
     return (c_comment("Included by interpose/names.cpp only.") +
             f"constexpr unsigned kNameHashMask = {size - 1};\nconstexpr unsigned kNameCount = {len(names)};\n"
             f"constexpr char kNamePool[] =\n{text};\n"
-            "// offset in the pool, slot of the symbol of that name, first row and number of rows in kVersions\n"
+            "// offset in the pool, slot of that symbol, first row and number of rows in kVersions\n"
             "constexpr NameRow kNames[] = {\n" + "\n".join(name_rows) + "\n};\n"
             "// version cuGetProcAddress knows it by, stream flag, slot\n"
             "constexpr VersionRow kVersions[] = {\n" + "\n".join(version_rows) + "\n};\n"
+            "constexpr unsigned short kSlotNames[] = {  // slot to offset in the pool\n    " +
+            ",\n    ".join(", ".join(str(offsets[s.symbol]) for s in slots[i:i + 16]) for i in range(0, len(slots), 16)) +
+            "};\n"
             "constexpr unsigned short kNameTable[] = {  // 0: empty, else index in kNames plus one\n    " +
             ",\n    ".join(lines) + "};\n")
 

@@ -1,6 +1,7 @@
-/* The five types of CUDA's 32-bit-pointer era (before 3.2) that cuda.h hides from ordinary includes. Drivers still export
- * the functions that take them (cuMemAlloc without _v2, ...), so the signatures of those slots need a name for them.
- * Layout only, in the public order of fields with 32-bit sizes and device addresses. No state, any thread. */
+/* The five types of CUDA's 32-bit-pointer era (before 3.2) that cuda.h hides from ordinary includes. Drivers
+ * still export the functions that take them (cuMemAlloc without _v2, ...), so the signatures of those slots
+ * need a name for them. Layout only, in the public order of fields with 32-bit sizes and device addresses. No
+ * state, any thread. */
 #ifndef SHUNT_RUNTIME_LINK_OLD_TYPES_H
 #define SHUNT_RUNTIME_LINK_OLD_TYPES_H
 #include <cuda.h>
