@@ -76,7 +76,7 @@ inline int run_ranks(const Arguments& a, const std::function<void(Rank&)>& body)
 }
 
 // y = x * by + y, repeated `work` times: compute of adjustable length that touches exactly its two arguments.
-__global__ inline void axpy(float* y, const float* x, float by, int n, int work) {
+static __global__ void axpy(float* y, const float* x, float by, int n, int work) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   float v = y[i];
