@@ -1,0 +1,39 @@
+#include "tools/simgpu/driver/core/call.h"
+
+namespace simgpu::driver {
+
+CallFrame::CallFrame(const char* name, unsigned flags) : name(name), flags(flags) {
+  ThreadState& state = thread_state();
+  if (flags & kNeedsInit) {
+    if (!is_initialised()) {
+      refused = CUDA_ERROR_NOT_INITIALIZED;
+    } else if (state.in_callback && !(flags & kInCallback)) {
+      refused = CUDA_ERROR_NOT_PERMITTED;
+    }
+  }
+  if (state.api_depth++ > 0) return;
+  if (refused == CUDA_SUCCESS && faults_active()) refused = fault_point("call", CUDA_ERROR_UNKNOWN, name);
+  if (flags & kNoTime) return;
+  uint64_t cost = 300;
+  if (!state.contexts.empty()) cost = state.contexts.back()->device->host_call_ns;
+  clock_enter(cost);
+  start_ns = state.clock_ns;
+  next_correlation();
+}
+
+CallFrame::~CallFrame() {
+  ThreadState& state = thread_state();
+  if (--state.api_depth > 0 || (flags & kNoTime)) return;
+  clock_leave();
+  if (!timeline_active()) return;
+  Record record;
+  record.kind = "api";
+  record.name = name;
+  record.start_ns = start_ns;
+  record.end_ns = state.clock_ns;
+  record.thread = state.id;
+  record.correlation = current_correlation();
+  record.result = int(result);
+  timeline_emit(record);
+}
+}  // namespace simgpu::driver

@@ -1,0 +1,78 @@
+// The driver's callback thread: runs applications' host functions one after another, without any lock of
+// ours.
+#include <pthread.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "tools/simgpu/driver/core/handles.h"
+#include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/thread_state.h"
+
+namespace simgpu::driver {
+namespace {
+struct CallbackThread {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::deque<OpRef> queue;
+  bool running = false;
+};
+CallbackThread& callback_thread() {
+  static CallbackThread* instance = new CallbackThread;
+  return *instance;
+}
+
+void* callback_main(void*) {
+  pthread_setname_np(pthread_self(), "simgpu-callback");
+  CallbackThread& self = callback_thread();
+  thread_state().in_callback = true;
+  while (true) {
+    OpRef op;
+    {
+      std::unique_lock<std::mutex> lock(self.mutex);
+      self.more.wait(lock, [&] { return !self.queue.empty(); });
+      op = std::move(self.queue.front());
+      self.queue.pop_front();
+    }
+    thread_state().clock_ns = std::max(thread_state().clock_ns, op->start_ns);
+    const auto& body = static_cast<const HostFunctionBody&>(*op->body);
+    if (body.function) body.function(body.user);
+    if (body.callback)
+      body.callback(body.stream, op->context ? op->context->sticky.load() : CUDA_SUCCESS, body.user);
+    Lock lock(Engine::get().mutex());
+    Engine::get().resume(op);
+  }
+  return nullptr;
+}
+}  // namespace
+
+OpBody::Step HostFunctionBody::execute(Op& op, uint64_t) {
+  if (op.scratch) return Step::waiting;  // handed over before
+  op.scratch = std::make_shared<int>(1);
+  CallbackThread& self = callback_thread();
+  std::lock_guard<std::mutex> lock(self.mutex);
+  if (!self.running) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    const int failed = pthread_create(&thread, &attributes, callback_main, nullptr);
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+      op.error = CUDA_ERROR_OPERATING_SYSTEM;
+      op.error_text = "host function: cannot start the callback thread";
+      return Step::done;
+    }
+    self.running = true;
+  }
+  self.queue.push_back(op.shared_from_this());
+  self.more.notify_one();
+  return Step::waiting;
+}
+}  // namespace simgpu::driver

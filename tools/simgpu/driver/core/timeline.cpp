@@ -1,0 +1,94 @@
+#include "tools/simgpu/driver/core/timeline.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "tools/simgpu/driver/core/log.h"
+
+namespace simgpu::driver {
+namespace {
+struct Subscriber {
+  int id;
+  RecordSink sink;
+  void* user;
+};
+struct Sink {
+  std::mutex mutex;
+  std::vector<Subscriber> subscribers;
+  FILE* file = nullptr;
+  int next_id = 1;
+  std::atomic<bool> active{false};
+};
+Sink& sink() {
+  static Sink* instance = [] {
+    auto* s = new Sink;
+    if (const char* path = getenv("SIMGPU_TIMELINE"); path && *path) {
+      s->file = fopen(path, "we");
+      if (!s->file)
+        log_line(LogLevel::error, "SIMGPU_TIMELINE=%s cannot be written", path);
+      else
+        setvbuf(s->file, nullptr, _IOLBF, 0);  // whole lines, also when the process dies
+      s->active = s->file != nullptr;
+    }
+    return s;
+  }();
+  return *instance;
+}
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+  }
+  return out;
+}
+std::atomic<uint64_t> g_correlation{0};
+thread_local uint64_t t_correlation __attribute__((tls_model("initial-exec"))) = 0;
+}  // namespace
+
+bool timeline_active() { return sink().active.load(std::memory_order_relaxed); }
+
+void timeline_emit(const Record& r) {
+  Sink& s = sink();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  for (const Subscriber& subscriber : s.subscribers) subscriber.sink(subscriber.user, r);
+  if (!s.file) return;
+  fprintf(s.file,
+          "{\"kind\":\"%s\",\"name\":\"%s\",\"start_ns\":%llu,\"end_ns\":%llu,\"device\":%d,\"context\":%llu,"
+          "\"stream\":%llu,"
+          "\"correlation\":%llu,\"thread\":%llu,\"bytes\":%llu",
+          r.kind, escaped(r.name).c_str(), (unsigned long long)r.start_ns, (unsigned long long)r.end_ns,
+          r.device, (unsigned long long)r.context_id, (unsigned long long)r.stream_id,
+          (unsigned long long)r.correlation, (unsigned long long)r.thread, (unsigned long long)r.bytes);
+  if (r.grid[0])
+    fprintf(s.file, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", r.grid[0], r.grid[1], r.grid[2], r.block[0],
+            r.block[1], r.block[2]);
+  fprintf(s.file, ",\"result\":%d}\n", r.result);
+}
+
+int timeline_subscribe(RecordSink function, void* user) {
+  Sink& s = sink();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.subscribers.push_back({s.next_id, function, user});
+  s.active = true;
+  return s.next_id++;
+}
+
+void timeline_unsubscribe(int id) {
+  Sink& s = sink();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  for (size_t i = 0; i < s.subscribers.size(); ++i) {
+    if (s.subscribers[i].id == id) {
+      s.subscribers.erase(s.subscribers.begin() + long(i));
+      break;
+    }
+  }
+  s.active = s.file || !s.subscribers.empty();
+}
+
+uint64_t next_correlation() { return t_correlation = g_correlation.fetch_add(1) + 1; }
+uint64_t current_correlation() { return t_correlation; }
+}  // namespace simgpu::driver

@@ -1,0 +1,28 @@
+// What ran where and when: one sink for SIMGPU_TIMELINE=file (JSON lines), CUPTI and tests. Engine mutex held
+// for device records; API records come from any thread. Subscribers are called under the sink's own lock and
+// must not call CUDA.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace simgpu::driver {
+struct Record {
+  const char* kind = "";  // kernel memcpy memset sync api graph host_function alloc free overhead
+  std::string name;
+  uint64_t start_ns = 0, end_ns = 0;
+  int device = -1;
+  uint64_t context_id = 0, stream_id = 0, correlation = 0, thread = 0, bytes = 0;
+  uint32_t grid[3] = {0, 0, 0}, block[3] = {0, 0, 0};
+  uint32_t dynamic_shared = 0, static_shared = 0, registers = 0;
+  int copy_kind = 0;  // CUPTI's numbering: 1 HtoD 2 DtoH 8 DtoD 9 HtoH 10 PtoP
+  int result = 0;
+};
+bool timeline_active();
+void timeline_emit(const Record& record);
+using RecordSink = void (*)(void* user, const Record& record);
+int timeline_subscribe(RecordSink sink, void* user);
+void timeline_unsubscribe(int id);
+uint64_t next_correlation();  // of the API call now running on this thread
+uint64_t current_correlation();
+}  // namespace simgpu::driver
