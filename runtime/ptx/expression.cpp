@@ -49,9 +49,8 @@ bool Parser::expression(Value& value, int depth) {
 bool Parser::unary(Value& value, int depth) {
   if (depth > kMaxDepth) return fail(token_, "constant expression nested deeper than 64");
   if (token_.kind == Token::Kind::integer) {
-    const char last = token_.text.back();
     value.bits = token_.bits;
-    value.is_unsigned = last == 'U' || last == 'u' || token_.bits > 0x7fffffffffffffffull;
+    value.is_unsigned = token_.text.back() == 'U' || token_.bits > 0x7fffffffffffffffull;
     advance();
     return true;
   }

@@ -77,10 +77,6 @@ void Lexer::skip_blank() {
   }
 }
 
-void Lexer::skip_line() {
-  while (at_ < end_ && *at_ != '\n') ++at_;
-}
-
 void Lexer::number(Token& token) {
   const char* p = at_;
   if (*p == '0' && p + 1 < end_ && ((p[1] | 32) == 'f' || (p[1] | 32) == 'd')) {
@@ -132,7 +128,7 @@ void Lexer::number(Token& token) {
   token.text = {p, static_cast<size_t>(q - p)};
   at_ = q;
   std::string_view digits = token.text;
-  if (digits.back() == 'U' || digits.back() == 'u') digits.remove_suffix(1);
+  if (digits.back() == 'U') digits.remove_suffix(1);
   uint64_t base = 10;
   if (digits.size() > 1 && digits[0] == '0') {
     if ((digits[1] | 32) == 'x') {
@@ -188,7 +184,13 @@ Token Lexer::next() {
     at_ = q;
     if (token.text == "%") token.kind = Token::Kind::punct;  // the remainder operator
   } else if (c == '.') {
-    dot(token);
+    // ".5" is a number, ".2d" a modifier: digits up to something that no word goes on with.
+    const char* q = at_ + 1;
+    while (q < end_ && is(*q, kDigit)) ++q;
+    if (q > at_ + 1 && (q == end_ || !is(*q, kInner) || (*q | 32) == 'e'))
+      number(token);
+    else
+      dot(token);
   } else if (is(c, kDigit)) {
     number(token);
   } else if (c == '"') {

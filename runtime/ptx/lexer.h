@@ -36,8 +36,6 @@ class Lexer {
   // Column (from 1) of a token of this text.
   uint32_t column(const Token& token) const;
   char peek() const { return at_ < end_ ? *at_ : 0; }  // the byte right after the last token
-  // Skips to the end of the current line: `@@DWARF` lines of old compilers.
-  void skip_line();
 
  private:
   void skip_blank();

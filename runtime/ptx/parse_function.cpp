@@ -24,12 +24,21 @@ bool Parser::function(bool is_entry, Linkage linkage) {
   function.name = token.text;
   function.line = token.line;
   if (token_.is('(') && !formals(function.params)) return false;
+  if (is_entry) {
+    for (const Variable& param : function.params) {
+      if (param.space != Space::param)
+        return fail(token, "parameter '" + param.name + "' of a kernel must be in .param");
+      if (!param.dims.empty() && param.dims[0] == 0)
+        return fail(token, "parameter '" + param.name + "' of a kernel must have a size");
+    }
+  }
   if (!function_directives(function)) return false;
 
-  uint8_t& state = symbols_[token.text];
+  uint8_t& state = symbols_[token.text].state;
   if (accept(';')) {
     function.is_declaration = true;
-    if (state == 0) state = 1;
+    if (state == 2) return fail(token, "function " + describe(token) + " is declared after its definition");
+    state = 1;
     module_.functions.push_back(std::move(function));
     return true;
   }
@@ -49,7 +58,7 @@ bool Parser::three(uint32_t (&values)[3]) {
   for (int i = 0; i < 3; ++i) {
     uint64_t value = 0;
     const Token at = token_;
-    if (!constant(value)) return false;
+    if (!integer(value, "an integer")) return false;
     if (value > 0xffffffffu) return fail(at, "value does not fit 32 bits");
     values[i] = static_cast<uint32_t>(value);
     if (i == 2 || !accept(',')) break;
@@ -62,7 +71,7 @@ bool Parser::function_directives(Function& function) {
     advance();
     uint64_t value = 0;
     const Token at = token_;
-    if (!constant(value)) return false;
+    if (!integer(value, "an integer")) return false;
     if (value > 0xffffffffu) return fail(at, "value does not fit 32 bits");
     out = static_cast<uint32_t>(value);
     return true;
@@ -93,7 +102,7 @@ bool Parser::function_directives(Function& function) {
       advance(), function.explicitcluster = true;
     else if (word == "blocksareclusters")
       advance(), function.blocks_are_clusters = true;
-    else if (word == "noreturn")
+    else if (word == "noreturn" && !function.is_entry)
       advance(), function.noreturn = true;
     else if (word == "pragma")
       ok = pragma();
@@ -131,14 +140,8 @@ bool Parser::statement() {
     advance();
     return true;
   }
-  if (accept(';')) return true;
   if (token_.kind == Token::Kind::dot_word) return body_directive();
   if (token_.is('@')) {
-    if (lexer_.peek() == '@') {  // @@DWARF
-      lexer_.skip_line();
-      advance();
-      return true;
-    }
     std::string predicate;
     bool negated = false;
     if (!guard(predicate, negated)) return false;
@@ -160,27 +163,14 @@ bool Parser::body_directive() {
   } static constexpr kSpaces[] = {{"reg", Space::reg},       {"param", Space::param},
                                   {"local", Space::local},   {"shared", Space::shared},
                                   {"global", Space::global}, {"const", Space::constant}};
-  Linkage linkage = Linkage::internal;
-  if (token_.is_dot("extern") || token_.is_dot("weak") || token_.is_dot("common") ||
-      token_.is_dot("visible")) {
-    linkage = token_.is_dot("extern")   ? Linkage::external
-              : token_.is_dot("weak")   ? Linkage::weak
-              : token_.is_dot("common") ? Linkage::common
-                                        : Linkage::visible;
-    advance();
-  }
   for (const auto& s : kSpaces) {
     if (!token_.is_dot(s.word)) continue;
     advance();
-    return variables(s.space, linkage, Place::body, function_->locals);
+    return variables(s.space, Linkage::internal, Place::body, function_->locals);
   }
   if (token_.is_dot("loc")) return skip_loc();
-  if (token_.is_dot("file")) return skip_file();
   if (token_.is_dot("pragma")) return pragma();
   if (token_.is_dot("section")) return skip_section();
-  if (token_.kind != Token::Kind::dot_word) return expected("a variable declaration");
-  // Performance directives are also legal at the beginning of the body.
-  if (function_->body.empty() && token_.text.substr(0, 3) == "max") return function_directives(*function_);
   return fail(token_, "unknown directive " + describe(token_) + " in a function body");
 }
 
@@ -188,7 +178,7 @@ bool Parser::label(const Token& name_token) {
   if (name_token.text[0] == '%')
     return fail(name_token, "a label cannot begin with '%': " + describe(name_token));
   if (!scopes_.declare_label(name_token.text))
-    return fail(name_token, "label " + describe(name_token) + " is defined twice");
+    return fail(name_token, describe(name_token) + " is declared twice in this scope");
   if (token_.is_dot("branchtargets")) return target_list(name_token, false);
   if (token_.is_dot("calltargets")) return target_list(name_token, true);
   if (token_.is_dot("callprototype")) return prototype(name_token);

@@ -44,12 +44,16 @@ bool Parser::instruction(const Token& opcode, std::string predicate, bool negate
     advance();
   }
   if (accept(';')) return true;
+  const Token first = token_;
   for (;;) {
     in.operands.emplace_back();
     if (!operand(in.operands.back(), 0)) return false;
     if (accept(',')) continue;
-    if (accept(';')) return true;
-    return expected("',' or ';' after an operand");
+    if (!token_.is(';')) return expected("',' or ';' after an operand");
+    if (in.opcode == "bra" && in.operands[0].kind != Operand::Kind::symbol)
+      return fail(first, "expected a label, found " + describe(first));
+    advance();
+    return true;
   }
 }
 
@@ -57,6 +61,7 @@ bool Parser::operand(Operand& out, int depth) {
   if (depth > kMaxDepth) return fail(token_, "operands nested deeper than 4");
   switch (token_.kind) {
     case Token::Kind::word:
+      if (token_.text == "WARP_SZ") return operand_number(out);
       if (!operand_word(out)) return false;
       break;
     case Token::Kind::punct:
@@ -75,10 +80,10 @@ bool Parser::operand(Operand& out, int depth) {
           return operand_number(out);
         case '[':
           return address(out, depth);
-        case '!':
-        case '-': {
+        case '!': {
           Lexer ahead = lexer_;
-          if (ahead.next().kind != Token::Kind::word) return operand_number(out);
+          const Token next = ahead.next();
+          if (next.kind != Token::Kind::word || next.text == "WARP_SZ") return operand_number(out);
           advance();
           out.negated = true;
           if (!operand_word(out)) return false;
@@ -111,28 +116,27 @@ bool Parser::operand(Operand& out, int depth) {
 }
 
 bool Parser::operand_number(Operand& out) {
-  uint64_t sign32 = 0, sign64 = 0;
-  if (token_.is('-')) {
+  uint64_t sign = 0;
+  if (token_.is('-')) {  // of a decimal literal; 0f and 0d carry their own
     Lexer ahead = lexer_;
-    const Token::Kind kind = ahead.next().kind;
-    if (kind == Token::Kind::real || kind == Token::Kind::f32 || kind == Token::Kind::f64) {
+    if (ahead.next().kind == Token::Kind::real) {
       advance();
-      sign32 = 1ull << 31;
-      sign64 = 1ull << 63;
+      sign = 1ull << 63;
     }
   }
   switch (token_.kind) {
     case Token::Kind::f32:
       out.kind = Operand::Kind::imm_f32;
-      out.imm = static_cast<int64_t>(token_.bits ^ sign32);
+      out.imm = static_cast<int64_t>(token_.bits);
       advance();
       return true;
     case Token::Kind::real:
     case Token::Kind::f64:
       out.kind = Operand::Kind::imm_f64;
-      out.imm = static_cast<int64_t>(token_.bits ^ sign64);
+      out.imm = static_cast<int64_t>(token_.bits ^ sign);
       advance();
       return true;
+    case Token::Kind::word:  // WARP_SZ, with the caller's leave
     case Token::Kind::integer:
     case Token::Kind::punct: {
       if (token_.kind == Token::Kind::punct && !token_.is('-') && !token_.is('+') && !token_.is('~') &&
@@ -167,12 +171,8 @@ bool Parser::operand_word(Operand& out) {
   const Token word = token_;
   advance();
   if (word.text == "_") return true;  // Kind::none
-  if (word.text == "WARP_SZ") {
-    out.kind = Operand::Kind::imm_int;
-    out.imm = 32;
-    return true;
-  }
-  switch (scopes_.lookup(word.text, out.symbol)) {
+  uint32_t element_bytes = 0;
+  switch (scopes_.lookup(word.text, out.symbol, &element_bytes)) {
     case Scopes::Found::reg:
       out.kind = Operand::Kind::reg;
       return token_.kind != Token::Kind::dot_word || component(out);
@@ -186,13 +186,27 @@ bool Parser::operand_word(Operand& out) {
       pending_.push_back({word, nested_operand_ ? Pending::Use::nested : Pending::Use::operand,
                           static_cast<uint32_t>(function_->body.size() - 1),
                           static_cast<uint32_t>(function_->body.back().operands.size() - 1)});
+      if (auto known = symbols_.find(word.text); known != symbols_.end())
+        element_bytes = known->second.element_bytes;
   }
-  if (token_.is('+') || token_.is('-')) {
-    uint64_t addend = 0;
-    if (token_.is('+')) advance();
-    if (!constant(addend)) return false;
-    out.imm = static_cast<int64_t>(addend);
+  if (token_.is('[') && element_bytes != 0) {  // array[3]: the address of an element, or what it holds
+    advance();
+    uint64_t index = 0;
+    if (!constant(index) || !expect(']')) return false;
+    const std::string_view opcode = function_->body.back().opcode;
+    if (!nested_operand_ && opcode != "mov" && opcode != "cvta") out.kind = Operand::Kind::address;
+    out.imm = static_cast<int64_t>(index * element_bytes);
+    return true;
   }
+  return token_.is('+') ? offset(out) : true;
+}
+
+// + constant. PTX knows no minus here: [r+-8].
+bool Parser::offset(Operand& out) {
+  advance();
+  uint64_t value = 0;
+  if (!constant(value)) return false;
+  out.imm = static_cast<int64_t>(value);
   return true;
 }
 
@@ -249,12 +263,7 @@ bool Parser::address(Operand& out, int depth) {
     out.component = base.component;
     out.selector = base.selector;
     out.imm = base.imm;
-    if (out.base_register && (token_.is('+') || token_.is('-'))) {
-      uint64_t offset = 0;
-      if (token_.is('+')) advance();
-      if (!constant(offset)) return false;
-      out.imm = static_cast<int64_t>(offset);
-    }
+    if (out.base_register && token_.is('+') && !offset(out)) return false;
   } else {
     uint64_t absolute = 0;
     if (!constant(absolute)) return false;

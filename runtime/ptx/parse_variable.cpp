@@ -1,4 +1,5 @@
 // Variable declarations: qualifiers, names, dimensions, initialisers.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/ptx/parser.h"
@@ -10,39 +11,15 @@ constexpr uint64_t kMaxRegisters = 1u << 24;  // of one range: consumers allocat
 constexpr uint64_t kMaxAlign = 1u << 20;
 constexpr uint64_t kMaxBytes = 1ull << 46;  // of one variable
 constexpr uint64_t kMaxPadding = 1u << 20;  // initializer elements that the text does not contain
-constexpr int kMaxDepth = 16;
 
 bool is_opaque(Type type) {
   return type == Type::texref || type == Type::samplerref || type == Type::surfref;
-}
-
-// IEEE half from double, round to nearest even; only initializers need it.
-uint16_t half_bits(double value) {
-  const float f = static_cast<float>(value);
-  uint32_t x;
-  std::memcpy(&x, &f, 4);
-  const uint32_t sign = x >> 16 & 0x8000u;
-  const uint32_t magnitude = x & 0x7fffffffu;
-  if (magnitude >= 0x7f800000u)
-    return static_cast<uint16_t>(sign | (magnitude > 0x7f800000u ? 0x7fffu : 0x7c00u));
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x33000001u) return static_cast<uint16_t>(sign);
-  const int exponent = static_cast<int>(magnitude >> 23) - 127;
-  uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-  const int shift = exponent < -14 ? -14 - exponent + 13 : 13;
-  const uint32_t half = 1u << (shift - 1), rest = mantissa & ((1u << shift) - 1);
-  mantissa >>= shift;
-  if (rest > half || (rest == half && (mantissa & 1))) ++mantissa;
-  if (exponent < -14) return static_cast<uint16_t>(sign | mantissa);
-  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + mantissa));
 }
 
 uint64_t real_bits(double value, Type type) {
   uint64_t bits = 0;
   if (type == Type::f64) {
     std::memcpy(&bits, &value, 8);
-  } else if (type == Type::f16) {
-    bits = half_bits(value);
   } else {
     const float f = static_cast<float>(value);
     uint32_t x;
@@ -52,7 +29,8 @@ uint64_t real_bits(double value, Type type) {
   return bits;
 }
 
-bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::f16; }
+bool is_plain(Type type) { return type >= Type::b8 && type <= Type::s64; }
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
 
 }  // namespace
 
@@ -80,12 +58,9 @@ bool Parser::attribute(Variable* variable) {
 }
 
 bool Parser::variable_qualifiers(Variable& variable, Place place) {
-  if (variable.space == Space::constant && accept('[')) {  // bank number of old PTX
-    uint64_t bank = 0;
-    if (!constant(bank) || !expect(']')) return false;
-  }
   while (token_.kind == Token::Kind::dot_word) {
     const std::string_view word = token_.text;
+    if (variable.type != Type::none && !variable.is_ptr && word != "ptr") return expected("a variable name");
     if (word == "align") {
       advance();
       uint64_t align = 0;
@@ -130,6 +105,7 @@ bool Parser::declarator(Variable& variable, Place place, Token& token, bool& ran
   range = false;
   if (!name(token, "a variable name")) return false;
   variable.line = token.line;
+  if (token.text == "_" && place != Place::formal) return fail(token, "expected a variable name, found '_'");
   if (variable.space == Space::reg && place != Place::formal && accept('<')) {
     uint64_t count = 0;
     const Token at = token_;
@@ -145,7 +121,7 @@ bool Parser::declarator(Variable& variable, Place place, Token& token, bool& ran
     advance();
     uint64_t dim = 0;
     if (!token_.is(']')) {
-      if (!constant(dim)) return false;
+      if (!integer(dim, "an array size")) return false;
     } else if (!variable.dims.empty()) {
       return fail(at, "only the first array dimension may be empty");
     }
@@ -170,21 +146,29 @@ bool Parser::variables(Space space, Linkage linkage, Place place, std::vector<Va
     if (!declarator(variable, place, token, range)) return false;
     variable.name = token.text;
     if (place == Place::module) {
-      // A declaration may precede the definition, and concatenated text may repeat a weak or common one.
-      uint8_t& state = symbols_[token.text];
-      const bool defines = linkage == Linkage::internal || linkage == Linkage::visible;
-      if (state == 2 && defines) return fail(token, "symbol " + describe(token) + " is defined twice");
-      state = defines ? 2 : state == 2 ? 2 : 1;
+      // A declaration may precede the definition.
+      Symbol& symbol = symbols_[token.text];
+      symbol.element_bytes = type_bits(variable.type) / 8 * variable.vector;
+      if (linkage == Linkage::external) {
+        symbol.state = std::max<uint8_t>(symbol.state, 1);
+      } else {
+        if (symbol.state == 2) return fail(token, "symbol " + describe(token) + " is defined twice");
+        symbol.state = 2;
+      }
     } else if (token.text != "_") {
-      if (!scopes_.declare(token.text, space == Space::reg, range, variable.reg_count))
+      if (!scopes_.declare(token.text, space == Space::reg, range, variable.reg_count,
+                           type_bits(variable.type) / 8 * variable.vector))
         return fail(token, describe(token) + " is declared twice in this scope");
       if (place == Place::body) variable.name = scopes_.unique(token.text, range);
     }
     if (token_.is('=')) {
-      if (place == Place::formal || space == Space::reg || space == Space::param)
-        return fail(token_, "a register or parameter cannot have an initializer");
+      if (space != Space::global && space != Space::constant)
+        return fail(token_, "only .global and .const variables can have an initializer");
       advance();
       if (!initializer(variable)) return false;
+    } else if (!variable.dims.empty() && variable.dims[0] == 0 && linkage != Linkage::external &&
+               place != Place::formal) {
+      return fail(token, "array " + describe(token) + " needs a size or an initializer");
     }
     // `.reg .b32 %r<0>` declares nothing, but a count of 0 would read as a single register.
     if (!(range && variable.reg_count == 0)) out.push_back(std::move(variable));
@@ -200,9 +184,15 @@ bool Parser::initializer(Variable& variable) {
     uint64_t ignored = 0;
     return constant(ignored);
   }
+  if (!is_float(variable.type) && !is_plain(variable.type))
+    return fail(token_, "a variable of type ." + std::string(type_name(variable.type)) +
+                            " cannot have an initializer");
+  // The components of a vector are its last dimension.
+  std::vector<uint64_t> shape = variable.dims;
+  if (variable.vector > 1) shape.push_back(variable.vector);
   uint64_t padding_budget = kMaxPadding;
-  if (token_.is('{')) return initializer_braces(variable, 0, padding_budget, 0);
-  return initializer_element(variable);
+  if (shape.empty()) return token_.is('{') ? expected("a single value") : initializer_element(variable);
+  return initializer_braces(variable, shape, 0, padding_budget);
 }
 
 // { addr_mode_0 = wrap, filter_mode = nearest, ... }, or nested braces of those for an array of references
@@ -223,64 +213,55 @@ bool Parser::reference_fields() {
   return true;
 }
 
-bool Parser::initializer_braces(Variable& variable, size_t dimension, uint64_t& budget, int depth) {
-  if (depth > kMaxDepth) return fail(token_, "initializer nested deeper than 16");
+bool Parser::initializer_braces(Variable& variable, const std::vector<uint64_t>& shape, size_t dimension,
+                                uint64_t& padding_budget) {
   std::vector<Initializer::Element>& elements = variable.init.elements;
-  if (!expect('{')) return false;
-  // Elements that one inner pair of braces stands for.
-  uint64_t inner = variable.vector;
-  for (size_t i = dimension + 1; i < variable.dims.size(); ++i) {
-    if (inner > kMaxPadding || variable.dims[i] > kMaxPadding)
-      inner = kMaxPadding + 1;
-    else
-      inner *= variable.dims[i];
-  }
-  if (dimension >= variable.dims.size()) inner = 1;
-  if (token_.is('}')) {
-    advance();
-    return true;
-  }
-  uint64_t owed = 0;  // padding due before another element
+  if (!token_.is('{')) return expected("'{' of an array or vector initializer");
+  const Token open = token_;
+  advance();
+  const bool innermost = dimension + 1 == shape.size();
+  uint64_t inner = 1;  // elements that one pair of braces of the next dimension stands for
+  for (size_t i = dimension + 1; i < shape.size(); ++i)
+    inner = inner > kMaxBytes || shape[i] > kMaxBytes ? kMaxBytes : inner * shape[i];
+  if (accept('}')) return true;
+  uint64_t count = 0, owed = 0;  // owed: padding due before another element
   for (;;) {
     const Token at = token_;
-    if (owed != 0) {
-      if (owed > budget) return fail(at, "initializer needs more than 1048576 padding zeros");
-      budget -= owed;
-      elements.resize(elements.size() + owed);
-      owed = 0;
-    }
-    if (token_.is('{')) {
+    if (shape[dimension] != 0 && count == shape[dimension])
+      return fail(at, "more initializer values than '" + variable.name + "' holds");
+    if (owed > padding_budget) return fail(at, "initializer needs more than 1048576 padding zeros");
+    padding_budget -= owed;
+    elements.resize(elements.size() + owed);
+    if (innermost) {
+      if (!initializer_element(variable)) return false;
+    } else {
       const size_t before = elements.size();
-      if (!initializer_braces(variable, dimension + 1, budget, depth + 1)) return false;
-      const uint64_t got = elements.size() - before;
-      if (got < inner) owed = inner - got;
-    } else if (!initializer_element(variable)) {
-      return false;
+      if (!initializer_braces(variable, shape, dimension + 1, padding_budget)) return false;
+      owed = inner - (elements.size() - before);
     }
+    ++count;
     if (accept(',')) continue;
-    return expect('}');
+    if (!accept('}')) return expected("',' or '}'");
+    if (innermost && variable.vector > 1 && count != variable.vector)
+      return fail(open, "initializer of a vector needs all of its components");
+    return true;
   }
 }
 
 // symbol, generic(symbol), either followed by + n
-bool Parser::initializer_symbol(Initializer::Element& element, int depth) {
+bool Parser::initializer_symbol(Initializer::Element& element) {
   Token token;
   if (!name(token, "a symbol")) return false;
-  if (token.text == "generic" && token_.is('(')) {
-    if (depth > 4) return fail(token, "address expression nested deeper than 4");
-    advance();
+  if (token.text == "generic" && accept('(')) {
     element.generic = true;
-    if (!initializer_symbol(element, depth + 1) || !expect(')')) return false;
-  } else {
-    element.symbol = token.text;
-    references_.push_back(token);
+    if (!name(token, "a symbol") || !expect(')')) return false;
   }
-  if (token_.is('+') || token_.is('-')) {
-    uint64_t addend = 0;
-    if (token_.is('+')) advance();
-    if (!constant(addend)) return false;
-    element.addend = static_cast<int64_t>(static_cast<uint64_t>(element.addend) + addend);
-  }
+  element.symbol = token.text;
+  references_.push_back(token);
+  if (!accept('+')) return true;
+  uint64_t addend = 0;
+  if (!constant(addend)) return false;
+  element.addend = static_cast<int64_t>(addend);
   return true;
 }
 
@@ -289,27 +270,25 @@ bool Parser::initializer_element(Variable& variable) {
   const Type type = variable.type;
   const uint32_t bits = type_bits(type);
   const uint64_t width_mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
-  const Token at = token_;
 
   if (token_.kind == Token::Kind::word && token_.text != "WARP_SZ") {
     element.kind = Initializer::Element::Kind::symbol;
-    if (!initializer_symbol(element, 0)) return false;
+    if (!initializer_symbol(element)) return false;
   } else if (token_.kind == Token::Kind::integer && lexer_.peek() == '(') {
     element.kind = Initializer::Element::Kind::mask;  // 0xFF00(symbol): one byte of an address
     const uint64_t mask = token_.bits;
     advance();
     advance();
-    if (!initializer_symbol(element, 0) || !expect(')')) return false;
+    if (!initializer_symbol(element) || !expect(')')) return false;
     element.bits = static_cast<uint64_t>(element.addend);
     element.addend = static_cast<int64_t>(mask);
   } else {
     bool negative = false;
     if (token_.is('-')) {
-      // A sign before a floating literal; anything else is left to the constant expression.
+      // A sign before a decimal floating literal; anything else is left to the constant expression.
       Lexer ahead = lexer_;
       const Token literal = ahead.next();
-      if (literal.kind == Token::Kind::real || literal.kind == Token::Kind::f32 ||
-          literal.kind == Token::Kind::f64) {
+      if (literal.kind == Token::Kind::real) {
         negative = true;
         advance();
       }
@@ -324,10 +303,10 @@ bool Parser::initializer_element(Variable& variable) {
         advance();
         break;
       case Token::Kind::f32: {
-        const uint32_t x = static_cast<uint32_t>(token_.bits) ^ (negative ? 0x80000000u : 0);
+        const uint32_t x = static_cast<uint32_t>(token_.bits);
         float f;
         std::memcpy(&f, &x, 4);
-        element.bits = type == Type::f64 || type == Type::f16 ? real_bits(f, type) : x;
+        element.bits = type == Type::f64 ? real_bits(f, type) : x;
         advance();
         break;
       }
@@ -337,18 +316,12 @@ bool Parser::initializer_element(Variable& variable) {
             token_.kind == Token::Kind::string || token_.kind == Token::Kind::invalid || token_.is('}') ||
             token_.is(';') || token_.is(','))
           return expected("an initializer value");
+        if (is_float(type)) return expected("a floating literal such as 0f3F800000 or 1.0");
         if (!constant(integer_value)) return false;
-        element.bits = is_float(type)
-                           ? real_bits(static_cast<double>(static_cast<int64_t>(integer_value)), type)
-                           : integer_value & width_mask;
+        element.bits = integer_value & width_mask;
       }
     }
   }
-  // More elements than the array holds is the program's error, and would overrun a consumer's buffer.
-  const uint64_t element_bytes = (static_cast<uint64_t>(bits) + 7) / 8;
-  const bool sized = variable.dims.empty() || variable.dims[0] != 0;
-  if (sized && (variable.init.elements.size() + 1) * element_bytes > variable.size_bytes())
-    return fail(at, "more initializer values than '" + variable.name + "' holds");
   variable.init.elements.push_back(std::move(element));
   return true;
 }

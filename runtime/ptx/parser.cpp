@@ -108,35 +108,20 @@ bool Parser::target() {
 }
 
 bool Parser::module_directive() {
-  if (token_.is('@')) {  // @@DWARF: debug lines of old compilers
-    if (lexer_.peek() != '@') return expected("a module directive");
-    lexer_.skip_line();
-    advance();
-    return true;
-  }
-  if (token_.is(';')) {  // harmless, and the toolkit's own headers produce it
-    advance();
-    return true;
-  }
   if (token_.kind != Token::Kind::dot_word)
     return expected("a module directive such as '.entry' or '.global'");
 
-  const Token first = token_;
+  const bool has_linkage =
+      token_.is_dot("visible") || token_.is_dot("extern") || token_.is_dot("weak") || token_.is_dot("common");
   Linkage linkage = Linkage::internal;
-  for (;;) {
-    if (token_.is_dot("visible"))
-      linkage = Linkage::visible;
-    else if (token_.is_dot("extern"))
-      linkage = Linkage::external;
-    else if (token_.is_dot("weak"))
-      linkage = Linkage::weak;
-    else if (token_.is_dot("common"))
-      linkage = Linkage::common;
-    else
-      break;
+  if (has_linkage) {
+    linkage = token_.is_dot("visible")  ? Linkage::visible
+              : token_.is_dot("extern") ? Linkage::external
+              : token_.is_dot("weak")   ? Linkage::weak
+                                        : Linkage::common;
     advance();
+    if (linkage == Linkage::common && !token_.is_dot("global")) return expected("'.global' after '.common'");
   }
-  const bool has_linkage = token_.begin != first.begin;
 
   if (token_.is_dot("entry")) return function(true, linkage);
   if (token_.is_dot("func")) return function(false, linkage);
@@ -144,7 +129,7 @@ bool Parser::module_directive() {
     std::string_view word;
     Space space;
   } static constexpr kSpaces[] = {
-      {"global", Space::global}, {"const", Space::constant}, {"shared", Space::shared}, {"tex", Space::tex}};
+      {"global", Space::global}, {"const", Space::constant}, {"shared", Space::shared}};
   for (const auto& s : kSpaces) {
     if (!token_.is_dot(s.word)) continue;
     advance();
@@ -152,12 +137,9 @@ bool Parser::module_directive() {
   }
   if (has_linkage) return expected("'.entry', '.func', '.global', '.const' or '.shared' after the linkage");
   if (token_.is_dot("file")) return skip_file();
-  if (token_.is_dot("loc")) return skip_loc();
   if (token_.is_dot("section")) return skip_section();
   if (token_.is_dot("pragma")) return pragma();
   if (token_.is_dot("alias")) return alias();
-  if (token_.is_dot("version")) return version();  // concatenated modules repeat their header
-  if (token_.is_dot("target")) return target();
   if (token_.is_dot("address_size")) {
     advance();
     uint64_t size = 0;
@@ -176,7 +158,7 @@ bool Parser::alias() {
   if (!name(a, "a function name") || !expect(',') || !name(b, "the aliased function") || !expect(';'))
     return false;
   module_.aliases.emplace_back(a.text, b.text);
-  if (symbols_[a.text] == 0) symbols_[a.text] = 1;
+  references_.push_back(a);
   references_.push_back(b);
   return true;
 }

@@ -56,9 +56,10 @@ class Parser {
   bool declarator(Variable& variable, Place place, Token& token, bool& range);
   bool attribute(Variable* variable);
   bool initializer(Variable& variable);
-  bool initializer_braces(Variable& variable, size_t dimension, uint64_t& padding_budget, int depth);
+  bool initializer_braces(Variable& variable, const std::vector<uint64_t>& shape, size_t dimension,
+                          uint64_t& padding_budget);
   bool initializer_element(Variable& variable);
-  bool initializer_symbol(Initializer::Element& element, int depth);
+  bool initializer_symbol(Initializer::Element& element);
   bool reference_fields();
   bool formals(std::vector<Variable>& out);
 
@@ -81,6 +82,7 @@ class Parser {
   bool operand_word(Operand& out);
   bool operand_number(Operand& out);
   bool component(Operand& out);
+  bool offset(Operand& out);
   bool vector_or_list(Operand& out, char close, int depth);
   bool address(Operand& out, int depth);
   bool special_register(const Token& word, Operand& out);
@@ -105,7 +107,11 @@ class Parser {
   std::vector<Pending> pending_;
   bool nested_operand_ = false;    // the operand being parsed is inside another one
   std::vector<Token> references_;  // names to be found among the module's symbols at the end
-  std::unordered_map<std::string_view, uint8_t>
+  struct Symbol {
+    uint8_t state = 0;           // 1 declared, 2 defined
+    uint32_t element_bytes = 0;  // of variables
+  };
+  std::unordered_map<std::string_view, Symbol>
       symbols_;  // module variables and functions; views into the text
 };
 

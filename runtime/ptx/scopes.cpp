@@ -1,6 +1,24 @@
 #include "runtime/ptx/scopes.h"
 
 namespace shunt::ptx {
+namespace {
+
+// "%r12" may be index 2 of `%r1<5>` or index 12 of `%r<13>`. No leading zeros. Stops when `use` returns
+// false.
+template <typename Use>
+void for_each_split(std::string_view name, Use use) {
+  uint32_t index = 0, place = 1;
+  for (size_t at = name.size(); at-- > 1;) {
+    const char c = name[at];
+    if (c < '0' || c > '9' || name.size() - at > 8) return;
+    index += place * static_cast<uint32_t>(c - '0');
+    place *= 10;
+    if (c == '0' && at + 1 != name.size()) continue;
+    if (!use(name.substr(0, at), index)) return;
+  }
+}
+
+}  // namespace
 
 void Scopes::reset() {
   scopes_.clear();
@@ -15,13 +33,28 @@ void Scopes::open() {
 
 void Scopes::close() { scopes_.pop_back(); }
 
-bool Scopes::declare(std::string_view name, bool is_reg, bool range, uint32_t count) {
+bool Scopes::declare(std::string_view name, bool is_reg, bool range, uint32_t count, uint32_t element_bytes) {
   Scope& scope = scopes_.back();
-  if (range) return scope.ranges.emplace(name, count).second;
-  return scope.names.emplace(name, Name{is_reg}).second;
+  if (range) {
+    auto single = scope.lowest.find(name);
+    if (single != scope.lowest.end() && single->second < count) return false;
+    return scope.ranges.emplace(name, count).second;
+  }
+  size_t prefix = 0;
+  if (in_range(scope, name, prefix) || scope.labels.count(name) != 0) return false;
+  if (!scope.names.emplace(name, Name{is_reg, element_bytes}).second) return false;
+  for_each_split(name, [&](std::string_view head, uint32_t index) {
+    auto [it, fresh] = scope.lowest.emplace(head, index);
+    if (!fresh && index < it->second) it->second = index;
+    return true;
+  });
+  return true;
 }
 
-bool Scopes::declare_label(std::string_view name) { return scopes_.back().labels.emplace(name, 0).second; }
+bool Scopes::declare_label(std::string_view name) {
+  Scope& scope = scopes_.back();
+  return scope.names.count(name) == 0 && scope.labels.emplace(name, 0).second;
+}
 bool Scopes::has_label(std::string_view name) const { return scopes_.back().labels.count(name) != 0; }
 
 std::string Scopes::unique(std::string_view name, uint32_t scope, bool range) {
@@ -33,26 +66,19 @@ std::string Scopes::unique(std::string_view name, uint32_t scope, bool range) {
   return result;
 }
 
-// "%r12" is in `%r<13>`; "%x10" may be index 0 of `%x1<5>` or index 10 of `%x<11>`. No leading zeros.
 bool Scopes::in_range(const Scope& scope, std::string_view name, size_t& prefix) {
   if (scope.ranges.empty()) return false;
-  uint64_t index = 0, place = 1;
-  for (size_t at = name.size(); at-- > 1;) {
-    const char c = name[at];
-    if (c < '0' || c > '9' || name.size() - at > 8) return false;
-    index += place * static_cast<uint64_t>(c - '0');
-    place *= 10;
-    if (c == '0' && at + 1 != name.size()) continue;
-    auto it = scope.ranges.find(name.substr(0, at));
-    if (it != scope.ranges.end() && index < it->second) {
-      prefix = at;
-      return true;
-    }
-  }
-  return false;
+  bool found = false;
+  for_each_split(name, [&](std::string_view head, uint32_t index) {
+    auto it = scope.ranges.find(head);
+    found = it != scope.ranges.end() && index < it->second;
+    if (found) prefix = head.size();
+    return !found;
+  });
+  return found;
 }
 
-Scopes::Found Scopes::lookup(std::string_view name, std::string& out) const {
+Scopes::Found Scopes::lookup(std::string_view name, std::string& out, uint32_t* element_bytes) const {
   for (size_t i = scopes_.size(); i-- > 0;) {
     const Scope& scope = scopes_[i];
     size_t prefix = 0;
@@ -68,6 +94,7 @@ Scopes::Found Scopes::lookup(std::string_view name, std::string& out) const {
     auto it = scope.names.find(name);
     if (it != scope.names.end()) {
       out = unique(name, scope.id, false);
+      if (element_bytes != nullptr) *element_bytes = it->second.element_bytes;
       return it->second.is_reg ? Found::reg : Found::variable;
     }
   }

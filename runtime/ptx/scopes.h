@@ -19,8 +19,9 @@ class Scopes {
   size_t depth() const { return scopes_.size(); }
   uint32_t current() const { return scopes_.back().id; }
 
-  // False when the scope already has that name. range: `name<count>`.
-  bool declare(std::string_view name, bool is_reg, bool range, uint32_t count);
+  // False when the scope already has that name. range: `name<count>`. element_bytes: of arrays, for
+  // `name[index]`.
+  bool declare(std::string_view name, bool is_reg, bool range, uint32_t count, uint32_t element_bytes = 0);
   bool declare_label(std::string_view name);
   bool has_label(std::string_view name) const;  // in the innermost scope only
 
@@ -29,16 +30,19 @@ class Scopes {
     return unique(name, current(), range);
   }
   // Innermost declaration of a name as used in an operand; `out` is its unique name.
-  Found lookup(std::string_view name, std::string& out) const;
+  Found lookup(std::string_view name, std::string& out, uint32_t* element_bytes = nullptr) const;
 
  private:
   struct Name {
     bool is_reg;
+    uint32_t element_bytes;
   };
   struct Scope {
     uint32_t id = 0;
     std::unordered_map<std::string_view, Name> names;
     std::unordered_map<std::string_view, uint32_t> ranges;  // prefix -> count
+    std::unordered_map<std::string_view, uint32_t>
+        lowest;  // "y" -> 5 when a single `y5` exists: no range y<6> then
     std::unordered_map<std::string_view, char> labels;
   };
   static std::string unique(std::string_view name, uint32_t scope, bool range);
