@@ -1,0 +1,94 @@
+// fork, exec, exit and the rest, each with and without the preload; plus what only the preload can get wrong.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/interpose/run_program.h"
+
+namespace shunt::test {
+namespace {
+
+std::string letters(const Probe& probe) {
+  std::string path = testing::TempDir() + "shunt_life_" + std::to_string(getpid());
+  std::remove(path.c_str());
+  Probe logged = probe;
+  logged.extra["STUB_RT_LOG"] = path;
+  logged.hooked();
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  return text.str();
+}
+
+class Life : public testing::TestWithParam<const char*> {};
+
+TEST_P(Life, SameOutputAndStatus) {
+  Probe probe{"life", {GetParam()}};
+  Outcome plain = probe.plain();
+  for (const Outcome& other : {probe.hooked(), probe.bare(), probe.disabled()}) {
+    EXPECT_EQ(plain.out, other.out) << other.err;
+    EXPECT_EQ(plain.status, other.status) << other.err;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ways, Life,
+                         testing::Values("race", "fork", "fork_before", "fork_lookup", "vfork", "spawn",
+                                         "exec", "exit", "_exit", "quick_exit", "abort", "segv", "dlclose",
+                                         "late"));
+
+TEST(LifeCycle, ThreadsRacingTheFirstCallOpenOnce) {
+  Outcome run = Probe{"life", {"race"}, "normal", {{"STUB_RT_SLEEP_MS", "30"}}}.hooked();
+  EXPECT_EQ(run.out, "right 16\n");
+  EXPECT_TRUE(run.has("opened 1") && run.has("hook cuStreamSynchronize 16")) << run.err;
+}
+
+TEST(LifeCycle, ForkedChildPassesThroughUntilItInitialises) {
+  Outcome run = Probe{"life", {"fork"}}.hooked();
+  EXPECT_EQ(run.out,
+            "init 0 sync 1005\nchild sync 1005\nchild init 0 sync 1005\nreaped 6\nparent sync 1005\n");
+  // Parent 1; child: still 1 after its unhooked call, 2 after cuInit; parent 2 of its own.
+  EXPECT_EQ(run.err, "hook cuStreamSynchronize 1\nhook cuStreamSynchronize 2\nhook cuStreamSynchronize 2\n");
+  EXPECT_EQ(letters({"life", {"fork"}}), "opPcxx") << "prepare, parent and child in either order, both exits";
+}
+
+TEST(LifeCycle, LibraryLoadedInTheChildIsHookedFromItsCuInitOn) {
+  Outcome run = Probe{"life", {"fork_lookup"}}.hooked();
+  EXPECT_NE(run.out.find("child sync 1005 init 0 sync 1005\n"), std::string::npos) << run.out;
+  // Before the fork 1; its first call passes through, the one after cuInit counts.
+  EXPECT_TRUE(run.has("hook cuStreamSynchronize 2")) << run.err;
+}
+
+TEST(LifeCycle, ChildThatIsFirstToUseCudaOpensItsOwnRuntime) {
+  Outcome run = Probe{"life", {"fork_before"}}.hooked();
+  EXPECT_TRUE(run.has("hook cuStreamSynchronize 1")) << run.err;
+}
+
+TEST(LifeCycle, ForkWhileAnotherThreadOpensTheRuntime) {
+  Outcome run = Probe{"life", {"fork_while_opening"}, "normal", {{"STUB_RT_SLEEP_MS", "200"}}}.hooked();
+  EXPECT_EQ(run.out, "parent 1005\nchild 21\n");
+}
+
+TEST(LifeCycle, ExitRunsOnceAndLateCallsReachTheDriver) {
+  Probe probe{"life", {"late"}, "normal", {{"LIFE_LATE", "1"}}};
+  EXPECT_EQ(probe.plain().out, "init 0 sync 1005\nlate sync 1005\n");
+  EXPECT_EQ(probe.hooked().out, probe.plain().out);
+  EXPECT_EQ(letters(probe), "ox");
+  EXPECT_EQ(letters({"life", {"_exit"}}), "o");
+}
+
+TEST(LifeCycle, RelativePreloadPathAfterChdirFindsTheRuntimeBesideIt) {
+  // No SHUNT_RT_PATH: libshunt_rt.so is searched beside libshunt.so, whatever the working directory has
+  // become.
+  std::string folder = testing::TempDir() + "shunt_beside_" + std::to_string(getpid());
+  std::string script = "mkdir -p " + folder + "/lib && cd " + folder +
+                       " && cp " SHUNT_PRELOAD " lib/libshunt.so" +
+                       " && cp " SHUNT_STUB_RT " lib/libshunt_rt.so && LD_LIBRARY_PATH=" SHUNT_TEST_FILES
+                       "/normal STUB_RT_LOG=" +
+                       folder + "/log LD_PRELOAD=./lib/libshunt.so " SHUNT_TEST_FILES "/life chdir; cat " +
+                       folder + "/log; rm -rf " + folder;
+  Outcome run = run_program({"/bin/bash", "-c", script}, {});
+  EXPECT_EQ(run.out, "init 0 sync 1005\nox") << run.err;
+}
+
+}  // namespace
+}  // namespace shunt::test
