@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 SPECS = {"plain": "b200:1", "preload": "b200:1", "b200": "b200:1", "rubin": "rubin:1", "mixed": "b200:2,rubin:2"}
 # Programs whose output states how many devices there are; all others must print the same on every box.
 BOX_DEPENDENT = {"multi_device_peer"}
+# A program with this ending computes what the one without it does, in another way.
+TWIN = "_hand"
 
 
 class Outcome:
@@ -79,6 +81,9 @@ class Runner:
         if reference.status != 0:
             problems.append(f"without shunt: status {reference.status}\n{reference.out}{reference.err}")
         if self.mode == "plain":
+            if name.endswith(TWIN):
+                original = self.without(program[:-len(TWIN)], spec)
+                problems += difference("stdout against its twin", original.out, reference.out)
             return problems, reference.seconds, 0
         subject = self.with_shunt(program)
         if subject.status != reference.status:
@@ -113,13 +118,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="build folder")
     parser.add_argument("--mode", choices=["plain", "preload", "b200", "rubin", "mixed", "gpu"], default="plain")
+    parser.add_argument("--set", default="", choices=["", "graphs"], help="a subfolder's programs instead")
     parser.add_argument("--static", action="store_true", help="the programs with a static CUDA runtime (gpu mode)")
     parser.add_argument("--timeout", type=float, default=60, help="seconds a run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="print the programs' names")
     parser.add_argument("programs", nargs="*", help="names; default all")
     args = parser.parse_args()
-    with open(os.path.join(args.build, "tests/apps/programs.txt")) as f:
+    with open(os.path.join(args.build, "tests/apps", args.set, "programs.txt")) as f:
         names = f.read().split()
     if args.static:
         names = [n for n in names if not n.startswith("drv_")]
