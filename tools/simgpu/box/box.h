@@ -18,6 +18,10 @@ namespace simgpu {
 constexpr int kMaxDevices = 128;
 constexpr int kMaxProcesses = 1024;
 
+// What libcuda and NVML both report: the driver a box of B200 and Rubin needs, and the CUDA version simgpu implements.
+constexpr const char* kDriverVersion = "615.23";
+constexpr int kCudaDriverVersion = 13000;
+
 struct DeviceSpec {
   const shunt::profiles::Profile* profile = nullptr;
   uint64_t memory_bytes = 0;    // NVML's total
