@@ -10,6 +10,21 @@ static_assert(offsetof(cudaLaunchAttribute, val) == offsetof(CUlaunchAttribute, 
 static_assert(int(cudaLaunchAttributePreferredSharedMemoryCarveout) ==
               int(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
 
+CUlaunchConfig to_driver(const cudaLaunchConfig_t& config) {
+  CUlaunchConfig native{};
+  native.gridDimX = config.gridDim.x;
+  native.gridDimY = config.gridDim.y;
+  native.gridDimZ = config.gridDim.z;
+  native.blockDimX = config.blockDim.x;
+  native.blockDimY = config.blockDim.y;
+  native.blockDimZ = config.blockDim.z;
+  native.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
+  native.hStream = config.stream;
+  native.attrs = reinterpret_cast<CUlaunchAttribute*>(config.attrs);
+  native.numAttrs = config.numAttrs;
+  return native;
+}
+
 cudaError_t explain_refusal(CUresult result, dim3 grid, dim3 block) {
   if (result != CUDA_ERROR_INVALID_VALUE) return to_runtime(result);
   CUdevice device = 0;
@@ -61,17 +76,7 @@ cudaError_t launch_with_config(Flavour flavour, const cudaLaunchConfig_t* config
   CUkernel kernel = nullptr;
   if (const cudaError_t error = resolve_kernel(function, &kernel); error != cudaSuccess) return error;
   if (shared_too_large(config->dynamicSmemBytes)) return cudaErrorInvalidValue;
-  CUlaunchConfig native{};
-  native.gridDimX = config->gridDim.x;
-  native.gridDimY = config->gridDim.y;
-  native.gridDimZ = config->gridDim.z;
-  native.blockDimX = config->blockDim.x;
-  native.blockDimY = config->blockDim.y;
-  native.blockDimZ = config->blockDim.z;
-  native.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
-  native.hStream = config->stream;
-  native.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
-  native.numAttrs = config->numAttrs;
+  const CUlaunchConfig native = to_driver(*config);
   const CUresult result = driver.cuLaunchKernelEx[flavour](&native, as_function(kernel), arguments, nullptr);
   return explain_refusal(result, config->gridDim, config->blockDim);
 }

@@ -11,6 +11,8 @@ cudaError_t launch(Flavour flavour, CUkernel kernel, dim3 grid, dim3 block, void
 // value. Asked only after the driver refused, so the launch path does not pay for it.
 cudaError_t explain_refusal(CUresult result, dim3 grid, dim3 block);
 
+CUlaunchConfig to_driver(const cudaLaunchConfig_t& config);
+
 inline CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
 }  // namespace simgpu::cudart
