@@ -1,0 +1,118 @@
+// One hook per slot. A hook is: rim (ordinals) -> is any link on? -> describe the call as an Op -> walk the
+// links -> the real function with the program's own arguments -> describe what came out. The return code is
+// the links' answer, else the driver's.
+//
+//   SHUNT_BEFORE(cuMemAlloc_v2, CUdeviceptr*& out, size_t& bytes) { op.kind = ...; }
+//   SHUNT_AFTER(cuMemAlloc_v2, CUdeviceptr*& out, size_t& bytes)  { op.out = *out; }     // only after
+//   success
+//
+// Both take the parameters of the driver function by reference. A function without BEFORE has kind `other`;
+// its stream, if it has one, is found by type. Off path: one load and a predicted branch. On path: no
+// allocation.
+#pragma once
+#include <type_traits>
+
+#include "runtime/exec/chain.h"
+#include "runtime/exec/host.h"
+#include "runtime/exec/rim.h"
+
+namespace shunt::exec {
+
+template <uint32_t Slot>
+struct Before {
+  static constexpr bool kDefined = false;
+};
+template <uint32_t Slot>
+struct After {
+  static constexpr bool kDefined = false;
+};
+
+#define SHUNT_BEFORE(symbol, ...)                       \
+  template <>                                           \
+  struct Before<SHUNT_SLOT_##symbol> {                  \
+    static constexpr bool kDefined = true;              \
+    static inline void run(model::Op& op, __VA_ARGS__); \
+  };                                                    \
+  void Before<SHUNT_SLOT_##symbol>::run(model::Op& op, __VA_ARGS__)
+#define SHUNT_AFTER(symbol, ...)                        \
+  template <>                                           \
+  struct After<SHUNT_SLOT_##symbol> {                   \
+    static constexpr bool kDefined = true;              \
+    static inline void run(model::Op& op, __VA_ARGS__); \
+  };                                                    \
+  void After<SHUNT_SLOT_##symbol>::run(model::Op& op, __VA_ARGS__)
+// The same description for a variant with the same parameters (per-thread stream, older version).
+#define SHUNT_SAME(variant, symbol)                                     \
+  template <>                                                           \
+  struct Before<SHUNT_SLOT_##variant> : Before<SHUNT_SLOT_##symbol> {}; \
+  template <>                                                           \
+  struct After<SHUNT_SLOT_##variant> : After<SHUNT_SLOT_##symbol> {};
+
+struct HookEntry {
+  uint32_t slot;
+  void* hook;
+};
+
+namespace detail {
+template <class T>
+inline void take_stream(model::Op& op, const T& value) {
+  if constexpr (std::is_same_v<T, CUstream>) op.stream = value;
+}
+// Names that end in Async, and launches, return before the work is done.
+constexpr bool is_async(const SlotInfo& info) {
+  if (info.op_class == model::OpClass::launch) return true;
+  size_t n = 0;
+  while (info.name[n]) n++;
+  return n > 5 && info.name[n - 5] == 'A' && info.name[n - 4] == 's' && info.name[n - 3] == 'y' &&
+         info.name[n - 2] == 'n' && info.name[n - 1] == 'c';
+}
+}  // namespace detail
+
+// `Described` separates the instantiation of a translation unit that has BEFORE/AFTER from the generic one of
+// the same slot.
+template <uint32_t Slot, bool Described, class F = Fn<Slot>>
+struct Hook;
+
+template <uint32_t Slot, bool Described, class... A>
+struct Hook<Slot, Described, CUresult (*)(A...)> {
+  static CUresult entry(A... a) {
+    return Rim<Slot>::run([](A... b) { return inner(b...); }, a...);
+  }
+
+ private:
+  using Function = CUresult (*)(A...);
+
+  static inline CUresult inner(A... a) {
+    Link* first = Chain::first();
+    if (__builtin_expect(first == nullptr, 1)) return real<Slot>()(a...);
+    return observe(first, a...);
+  }
+
+  __attribute__((noinline)) static CUresult observe(Link* first, A... a) {
+    constexpr const SlotInfo& info = kSlots[Slot];
+    model::Op op;
+    op.slot = Slot;
+    op.op_class = info.op_class;
+    op.per_thread = info.flag == 2;
+    op.asynchronous = detail::is_async(info);
+    (detail::take_stream(op, a), ...);
+    if constexpr (Described && Before<Slot>::kDefined) Before<Slot>::run(op, a...);
+    auto call = [&]() -> CUresult {
+      op.result = real<Slot>()(a...);
+      if constexpr (Described && After<Slot>::kDefined)
+        if (op.result == CUDA_SUCCESS) After<Slot>::run(op, a...);
+      return op.result;
+    };
+    op.arguments = &call;
+    op.invoke = [](model::Op& o) { return (*static_cast<decltype(call)*>(o.arguments))(); };
+    return first->on_op(op);
+  }
+};
+
+template <uint32_t Slot>
+HookEntry described_hook() {
+  return {Slot, reinterpret_cast<void*>(&Hook<Slot, true>::entry)};
+}
+#define SHUNT_HOOK(symbol) described_hook<SHUNT_SLOT_##symbol>()
+
+}  // namespace shunt::exec

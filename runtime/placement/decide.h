@@ -1,0 +1,61 @@
+// Placement P1: which device a program's ordinal 0 should be, and in which order it sees the others. Pure
+// function of facts, hints and mode: same input, same answer. Every device that was visible stays visible, so
+// device counts never change.
+//
+// Default (no hint): the model CUDA would have used, i.e. that of the first visible device; among devices of
+// that model an idle one before a busy one, then the one with most free memory (differences below 2 % do not
+// count), then the lowest ordinal. mem= (plus context= x kv-bytes-per-token= x batch=) is a hard limit: free
+// memory >= need + 8 %. When the default model cannot hold it, any model may. role=, context= and batch= may
+// select another model (rules in decide.cpp); model= names it.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/reasons.h"
+#include "runtime/binary/fatbin.h"
+#include "runtime/config/hints.h"
+#include "runtime/placement/facts.h"
+#include "runtime/trace/decision.h"
+
+namespace shunt::placement {
+
+enum class Mode : uint8_t { off, shadow, on, mixed };
+Mode parse_mode(const std::string& text);
+
+struct Request {
+  Mode mode = Mode::on;
+  config::Hints hints;
+  std::optional<std::string> visible_devices;           // CUDA_VISIBLE_DEVICES, nullopt when unset
+  const std::vector<binary::Entry>* program = nullptr;  // device code of the program, null or empty: unknown
+  bool ptx_only = false;                                // simgpu runs PTX, no machine code
+  bool allow_newer_ptx = false;
+  int local_ranks = 1;  // > 1: a launcher already distributes ranks over devices
+};
+
+struct Considered {
+  int device;  // index into the facts
+  bool feasible;
+  Reason reason;  // why not, or what spoke for it
+};
+
+struct Plan {
+  trace::Action action = trace::Action::keep_device;
+  Reason reason = Reason::placed_default;
+  int device = -1;           // index into the facts; -1: none visible
+  std::vector<int> order;    // indices into the facts, the program's new order
+  bool changed = false;      // the order differs from the program's own
+  bool other_model = false;  // results may differ in bits: the start line says so
+  uint64_t need_bytes = 0;
+  std::string why;  // one line for people
+  std::vector<Considered> considered;
+  // "GPU-...,GPU-..." for CUDA_VISIBLE_DEVICES.
+  std::string visible_devices(const std::vector<DeviceFacts>& facts) const;
+};
+
+Plan decide(const Request& request, const std::vector<DeviceFacts>& facts);
+
+// Can the program's code run there? True when nothing is known about the program.
+bool binary_fits(const Request& request, const DeviceFacts& device);
+
+}  // namespace shunt::placement
