@@ -9,6 +9,7 @@ interpose/generated/stubs.S       one exported `jmp *slot` per symbol, the slots
 interpose/generated/slots.inc     facts per slot for libshunt.so: library, version, stream flag
 interpose/generated/names.inc     name look-up (FNV-1a, open addressing, confirmed by strcmp) and versions per base name
 runtime/link/generated/*          enum of the slots, typed function pointers, facts per slot for the runtime
+tests/abi/generated/*             what the compiler compares the signatures with
 docs/hooks.md                     the same for people
 """
 import argparse
@@ -193,6 +194,17 @@ def gen_signatures(slots):
         "ShuntFn_<symbol>: the type of each driver entry point, old versions included.")
 
 
+def gen_signature_pairs(cuda):
+    rows = []
+    for function in cuda["functions"]:
+        for version in function["versions"]:
+            for one in (version, version.get("stream_variant")):
+                if one:
+                    rows.append(f"SHUNT_SAME_TYPE({one['symbol']}, {one['typedef']})")
+    return c_comment("The toolkit's own name for the type of each signature; tests/abi/signatures_test.cpp.") + (
+        "\n".join(rows) + "\n")
+
+
 def gen_signatures_nccl(slots):
     return signature_header(
         slots, "nccl", "SHUNT_RUNTIME_LINK_GENERATED_SIGNATURES_NCCL_H",
@@ -241,6 +253,7 @@ def main():
         "runtime/link/generated/slot_info.inc": gen_slot_info(slots),
         "runtime/link/generated/signatures.h": gen_signatures(slots),
         "runtime/link/generated/signatures_nccl.h": gen_signatures_nccl(slots),
+        "tests/abi/generated/signature_pairs.inc": gen_signature_pairs(cuda),
         "docs/hooks.md": gen_docs(cuda, nccl, slots),
     }
     stale = []

@@ -394,9 +394,6 @@ def import_cuda(include):
     missing = sorted(everything - used)
     if missing:
         fail(f"symbols without a typedef: {missing}")
-    unknown = sorted(set(OVERRIDES) - {f["name"] for f in functions})
-    if unknown:
-        print(f"import_api: note: overrides for functions this toolkit lacks: {unknown}", file=sys.stderr)
     return {"schema": 1, "api": "cuda", "toolkit": toolkit, "library": "libcuda.so.1",
             "result": "CUresult", "functions": sorted(functions, key=lambda f: f["name"])}
 
@@ -465,6 +462,20 @@ def dump(spec):
     return "\n".join(out)
 
 
+def skip_other_versions(include, nccl):
+    """--check compares with the headers the spec was made from; others rightly differ. Exit status 77: skipped."""
+    for name, path, macro, key in (("cuda", os.path.join(include, "cuda.h"), "CUDA_VERSION", "toolkit"),
+                                   ("nccl", nccl, "NCCL_VERSION_CODE", "version")):
+        with open(os.path.join(ROOT, "interpose", "api", name + ".json"), encoding="utf-8") as handle:
+            wanted = json.load(handle)[key]
+        found = None
+        if os.path.exists(path):
+            found = int(re.search(rf"#define\s+{macro}\s+(\d+)", read(path)).group(1))
+        if found != wanted:
+            print(f"import_api: {path} is {macro} {found}, the spec was made from {wanted}: not compared")
+            sys.exit(77)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cuda-include", default=os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"))
@@ -472,8 +483,14 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file would change")
     options = parser.parse_args()
     nccl = options.nccl_header or os.path.join(options.cuda_include, "nccl.h")
+    if options.check:
+        skip_other_versions(options.cuda_include, nccl)
+    cuda = import_cuda(options.cuda_include)
+    unknown = sorted(set(OVERRIDES) - {f["name"] for f in cuda["functions"]})
+    if unknown:
+        print(f"import_api: note: overrides for functions this toolkit lacks: {unknown}", file=sys.stderr)
     stale = []
-    for name, spec in (("cuda", import_cuda(options.cuda_include)), ("nccl", import_nccl(nccl))):
+    for name, spec in (("cuda", cuda), ("nccl", import_nccl(nccl))):
         path = os.path.join(ROOT, "interpose", "api", name + ".json")
         text = dump(keep_dropped(spec, path))
         json.loads(text)

@@ -2,8 +2,12 @@
  *
  * libshunt.so owns one slot per (driver function, version, per-thread-stream flag): see generated/slots.h. A slot holds the
  * function the application's call ends in: the real entry point, or a hook the runtime installed. The exported symbol is
- * `jmp *slot`, and look-ups answer with the hook where there is one. So a call nobody asked for costs nothing, and with
- * the runtime absent every slot simply is the real function (docs/adr/0001). */
+ * `jmp *slot`, and look-ups of a hooked function answer with that symbol (so pointers a program stored follow the slot when
+ * it changes: fork, exit). A call nobody asked for costs nothing, and with the runtime absent every slot simply is the real
+ * function (docs/adr/0001).
+ *
+ * Set hooks inside shunt_runtime_open: a function without a hook is looked up as the driver's own address, for good. A hook
+ * set for a function the driver lacks stays out of effect. cuGetProcAddress and _v2 are libshunt.so's own. */
 #ifndef SHUNT_RUNTIME_LINK_H
 #define SHUNT_RUNTIME_LINK_H
 #include <stddef.h>
@@ -20,7 +24,8 @@ typedef struct ShuntHost {
   void* (*real)(uint32_t slot);                          /* real entry point; NULL when the driver lacks it */
   void (*set_hook)(uint32_t slot, void* function);       /* NULL: back to the real one. Any thread, atomic */
   void* (*find_loaded)(const char* soname, const char* symbol);  /* symbol of a library already loaded; NULL otherwise */
-  /* Routes entry points the spec does not know through the draining trampoline (1) or straight to the driver (0). */
+  /* Routes entry points the spec does not know through the draining trampoline (1) or straight to the driver (0). What was
+   * looked up while it was 1 keeps its trampoline, which follows later changes; what was looked up while it was 0 does not. */
   void (*set_drain_unknown)(int on);
 } ShuntHost;
 
@@ -29,8 +34,9 @@ typedef struct ShuntRuntime {
   void (*drain_unknown)(void* real);                     /* called by the trampoline before an unknown entry point */
   void (*fork_prepare)(void);
   void (*fork_parent)(void);
-  void (*fork_child)(void);                              /* hooks are already back to the real functions */
-  void (*at_exit)(void);
+  /* Hooks are already back to the real functions. They apply again when the child calls cuInit, whose hook then runs. */
+  void (*fork_child)(void);
+  void (*at_exit)(void);                                 /* once; hooks still apply until it returns. Not in such a child */
 } ShuntRuntime;
 
 /* Exported by libshunt_rt.so. Called once, on the first look-up or exported driver call, before any driver call was made.
