@@ -27,16 +27,28 @@ bool may_be_ours(const char* name) {
 }
 }  // namespace
 
+// First, middle and last eight bytes: names of the spec are long and share prefixes and suffixes, and a
+// byte-wise hash of them would cost more than the rest of the look-up.
 uint32_t name_hash(const char* name) {
-  uint32_t hash = 2166136261u;
-  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
-  return hash;
+  size_t size = strlen(name);
+  uint64_t first = 0, middle = 0, last = 0;
+  if (size >= 8) {
+    memcpy(&first, name, 8);
+    memcpy(&middle, name + size / 2 - 4, 8);
+    memcpy(&last, name + size - 8, 8);
+  } else {
+    for (size_t i = 0; i < size; ++i) first |= uint64_t{static_cast<unsigned char>(name[i])} << (8 * i);
+  }
+  uint64_t mixed = first + middle * 0x9E3779B97F4A7C15u + last * 0xC2B2AE3D27D4EB4Fu + size;
+  return static_cast<uint32_t>(((mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u) >> 32);
 }
 
 const NameRow* find_name(const char* name) {
   if (!may_be_ours(name)) return nullptr;
-  for (uint32_t at = name_hash(name) & kNameHashMask; kNameTable[at]; at = (at + 1) & kNameHashMask) {
-    const NameRow& row = kNames[kNameTable[at] - 1];
+  uint32_t hash = name_hash(name);
+  for (uint32_t at = hash & kNameHashMask; kNameTable[at]; at = (at + 1) & kNameHashMask) {
+    if ((kNameTable[at] ^ hash) >> 16) continue;
+    const NameRow& row = kNames[(kNameTable[at] & 0xffff) - 1];
     if (strcmp(kNamePool + row.offset, name) == 0) return &row;
   }
   return nullptr;

@@ -26,7 +26,7 @@ struct VersionRow {
 // Null: not in the spec. An exact match, never a prefix.
 SHUNT_HIDDEN const NameRow* find_name(const char* name);
 SHUNT_HIDDEN const VersionRow* versions_of(const NameRow& row);
-SHUNT_HIDDEN uint32_t name_hash(const char* name);  // FNV-1a; the generator must compute the same
+SHUNT_HIDDEN uint32_t name_hash(const char* name);  // the generator computes the same
 SHUNT_HIDDEN const char* slot_symbol(uint32_t slot);
 
 }  // namespace shunt::interpose

@@ -7,7 +7,7 @@ interpose/generated/exports.map   version script: one anonymous node (a named on
                                   because a versioned look-up for dlsym@GLIBC_2.2.5 would no longer match ours)
 interpose/generated/stubs.S       one exported `jmp *slot` per symbol, the slots, and the resolver thunks they start at
 interpose/generated/slots.inc     facts per slot for libshunt.so: library, version, stream flag
-interpose/generated/names.inc     name look-up (FNV-1a, open addressing, confirmed by strcmp) and versions per base name
+interpose/generated/names.inc     name look-up (hash of three words, open addressing, confirmed by strcmp) and versions per base name
 runtime/link/generated/*          enum of the slots, typed function pointers, facts per slot for the runtime
 tests/abi/generated/*             what the compiler compares the signatures with
 docs/hooks.md                     the same for people
@@ -74,11 +74,14 @@ def build_slots(cuda, nccl):
     return slots, aliases
 
 
-def fnv1a(text):
-    value = 2166136261
-    for byte in text.encode():
-        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
-    return value
+def name_hash(text):
+    """The same as name_hash() in interpose/names.cpp; tests/interpose/names_test.cpp pins both."""
+    data, full = text.encode(), (1 << 64) - 1
+    size = len(data)
+    word = lambda at: int.from_bytes(data[at:at + 8], "little")
+    first, middle, last = (word(0), word(size // 2 - 4), word(size - 8)) if size >= 8 else (word(0), 0, 0)
+    mixed = (first + middle * 0x9E3779B97F4A7C15 + last * 0xC2B2AE3D27D4EB4F + size) & full
+    return ((mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9 & full) >> 32
 
 
 def c_comment(text):
@@ -138,11 +141,11 @@ def gen_names(slots, aliases):
     size = 1 << HASH_BITS
     table = [0] * size
     for number, name in enumerate(names):
-        at = fnv1a(name) & (size - 1)
+        at = name_hash(name) & (size - 1)
         while table[at]:
             at = (at + 1) & (size - 1)
-        table[at] = number + 1
-    lines = [", ".join(str(v) for v in table[i:i + 16]) for i in range(0, size, 16)]
+        table[at] = (name_hash(name) & 0xFFFF0000) | (number + 1)
+    lines = [", ".join(f"{v:#x}" for v in table[i:i + 8]) for i in range(0, size, 8)]
     text = "\n".join(f'    "{name}\\0"' for name in names)
     return (c_comment("Included by interpose/names.cpp only.") +
             f"constexpr unsigned kNameHashMask = {size - 1};\nconstexpr unsigned kNameCount = {len(names)};\n"
@@ -154,7 +157,7 @@ def gen_names(slots, aliases):
             "constexpr unsigned short kSlotNames[] = {  // slot to offset in the pool\n    " +
             ",\n    ".join(", ".join(str(offsets[s.symbol]) for s in slots[i:i + 16]) for i in range(0, len(slots), 16)) +
             "};\n"
-            "constexpr unsigned short kNameTable[] = {  // 0: empty, else index in kNames plus one\n    " +
+            "constexpr unsigned kNameTable[] = {  // 0: empty; low half: index in kNames plus one; high half: that of the hash\n    " +
             ",\n    ".join(lines) + "};\n")
 
 
