@@ -14,6 +14,7 @@ struct GpuRecord {
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared, dynamic_shared;
   uint8_t copy_kind, src_kind, dst_kind, reserved;
+  uint64_t spare;
 };
 static_assert(sizeof(GpuRecord) == 128);
 
