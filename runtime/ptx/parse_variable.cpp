@@ -293,20 +293,27 @@ bool Parser::initializer_element(Variable& variable) {
         advance();
       }
     }
-    double value = 0;
+    const bool literal = token_.kind == Token::Kind::real || token_.kind == Token::Kind::f64 ||
+                         token_.kind == Token::Kind::f32;
+    if (literal && (type == Type::b128 || type >= Type::u8) && !is_float(type))
+      return expected("an integer for a variable of type ." + std::string(type_name(type)));
     switch (token_.kind) {
       case Token::Kind::real:
-      case Token::Kind::f64:
-        std::memcpy(&value, &token_.bits, 8);
-        element.bits = is_float(type) ? real_bits(negative ? -value : value, type)
-                                      : token_.bits ^ (negative ? 1ull << 63 : 0);
+      case Token::Kind::f64: {
+        // A 32-bit variable takes the single of that value, any other the bits.
+        const uint64_t double_bits = token_.bits ^ (negative ? 1ull << 63 : 0);
+        double value;
+        std::memcpy(&value, &double_bits, 8);
+        element.bits =
+            is_float(type) || type == Type::b32 ? real_bits(value, type) : double_bits & width_mask;
         advance();
         break;
+      }
       case Token::Kind::f32: {
         const uint32_t x = static_cast<uint32_t>(token_.bits);
         float f;
         std::memcpy(&f, &x, 4);
-        element.bits = type == Type::f64 ? real_bits(f, type) : x;
+        element.bits = type == Type::f64 ? real_bits(f, type) : x & width_mask;
         advance();
         break;
       }
