@@ -28,11 +28,9 @@ SHUNT_HIDDEN void* real_dlvsym(void* handle, const char* name, const char* versi
 SHUNT_HIDDEN bool find_loader_functions();
 SHUNT_HIDDEN void forget_dlerror();  // drops a message our own calls may have left behind
 
-// The driver, if it is loaded. False: not loaded.
+// The driver, if it is loaded. Never loads it: a program that did not is one without CUDA.
 SHUNT_HIDDEN bool driver_library(ElfView* out);
-// The same, but loads it like a program would when it is not: only for calls that reached an exported driver
-// symbol.
-SHUNT_HIDDEN bool ensure_driver();
+
 // libnccl.so.2, or whatever library defines that symbol (NCCL linked statically into a framework).
 SHUNT_HIDDEN bool nccl_library(const char* symbol, ElfView* out);
 

@@ -170,18 +170,6 @@ bool nccl_library(const char* symbol, ElfView* out) {
   return true;
 }
 
-bool ensure_driver() {
-  ElfView driver;
-  if (driver_library(&driver)) return true;
-  {
-    BusyScope busy;
-    bool opened = real_dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
-    forget_dlerror();
-    if (!opened) return false;
-  }
-  return driver_library(&driver);
-}
-
 }  // namespace shunt::interpose
 
 using namespace shunt::interpose;

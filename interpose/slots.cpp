@@ -119,10 +119,10 @@ using namespace shunt::interpose;
 // Called by a thunk: the first call through this slot, or one while nothing could be decided yet.
 extern "C" SHUNT_HIDDEN void* shunt_resolve(uint32_t slot) {
   ErrnoScope keep_errno;
-  if (slot < SHUNT_SLOT_FIRST_NCCL && !ensure_driver()) {
+  ElfView library;
+  if (slot < SHUNT_SLOT_FIRST_NCCL && !driver_library(&library)) {
     // A program may carry its own functions of these names (wrappers that load the driver lazily). Ours came
     // first in the search order; without us those would have been called.
-    ElfView library;
     const char* symbol = slot_symbol(slot);
     if (find_definer(symbol, &library)) return find_symbol(library, symbol);
     return missing(slot, false);

@@ -27,11 +27,11 @@ Outcome expect_unchanged(const Probe& probe) {
 TEST(DirectLink, EverySlotIsReachedWithItsArguments) {
   Outcome run = expect_unchanged({"linked", {}});
   EXPECT_EQ(run.status, 5);
-  EXPECT_NE(
-      run.out.find(
-          "early 13000\ncuInit 0\ncuMemAlloc 1001 77\ncuMemAlloc_v2 1002 1099511627776\ncuParamSetf 1007\n"
-          "cuLaunchKernel 1008 1008\nsync 1005 1006\n"),
-      std::string::npos)
+  EXPECT_NE(run.out.find("early 13000 errno 99\ncuInit 0\ncuMemAlloc 1001 77\ncuMemAlloc_v2 1002 "
+                         "1099511627776\ncuParamSetf 1007\n"
+                         "cuLaunchKernel 1008 1008\nsync 1005 1006\n"
+                         "devices 0 2 dlerror none\n"),
+            std::string::npos)
       << run.out;
   EXPECT_TRUE(run.has("hook cuInit 1") && run.has("hook cuMemAlloc 1") && run.has("hook cuMemAlloc_v2 1"))
       << run.err;
@@ -44,6 +44,11 @@ TEST(DirectLink, RuntimeThatDeclinesLeavesEverythingAlone) {
   Probe probe{"linked", {}, "normal", {{"STUB_RT_DECLINE", "1"}}};
   Outcome run = expect_unchanged(probe);
   EXPECT_TRUE(run.has("hook cuInit 0")) << run.err;
+}
+
+TEST(DirectLink, RuntimeMayLookThingsUpWhileItOpens) {
+  Outcome run = expect_unchanged({"linked", {}, "normal", {{"STUB_RT_NESTED", "1"}}});
+  EXPECT_TRUE(run.has("nested real") && run.has("hook cuInit 1")) << run.err;
 }
 
 TEST(Lookup, ByDlsym) {
@@ -132,21 +137,25 @@ TEST(Absent, StaysAbsentInAnOldDriver) {
 
 TEST(Absent, CallWithoutADriverReturnsAnError) {
   // Without the preload these symbols are null; with it they can be called and say that there is nothing.
-  Outcome run = Probe{"weak", {}, "none"}.hooked();
-  EXPECT_EQ(run.out, "cuInit 34\nnccl 2 libnccl.so.2 is not loaded\ndone\n") << run.err;
-  EXPECT_EQ(run.status, 0);
+  for (const char* driver :
+       {"none", "normal"}) {  // a driver on the path is not loaded for a program that did not
+    Outcome run = Probe{"weak", {}, driver}.hooked();
+    EXPECT_EQ(run.out, "cuInit 34\nnccl 2 libnccl.so.2 is not loaded\ndone\n") << run.err;
+    EXPECT_EQ(run.status, 0);
+  }
 }
 
 TEST(Absent, FunctionTheDriverLacksReturnsAnError) {
   // Lazy binding of a program built against a newer driver: it would die at the first such call without the
   // preload.
-  Outcome run = Probe{"linked", {}, "ancient"}.hooked();
-  EXPECT_EQ(run.status, 5) << run.err;
+  Outcome run = Probe{"linked", {"ex"}, "ancient"}.hooked();
+  EXPECT_EQ(run.out, "ex 801\n") << run.err;
+  EXPECT_EQ((Probe{"linked", {"ex"}, "normal"}.hooked().out), "ex 1009\n");
 }
 
 TEST(Caller, NextAndDefaultKeepTheCallersIdentity) {
   Outcome run = expect_unchanged({"next", {}});
-  EXPECT_EQ(run.out, "next 11 1\ndefault first\n");
+  EXPECT_EQ(run.out, "next 11 21\ndefault first\n");
 }
 
 TEST(Caller, PluginOpenedLocally) {
@@ -156,6 +165,8 @@ TEST(Caller, PluginOpenedLocally) {
             std::string::npos)
       << run.out;
   EXPECT_TRUE(run.has("hook cuLaunchKernel 2")) << run.err;
+  // The driver came and would go with the plug-in, but addresses of it are in our slots.
+  EXPECT_TRUE(run.has("driver kept") && probe.plain().has("driver gone")) << run.err;
 }
 
 TEST(Caller, ProgramWithItsOwnWrappers) {

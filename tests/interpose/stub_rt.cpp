@@ -1,8 +1,10 @@
 // A stand-in libshunt_rt.so: hooks every entry point that is not harmless with a typed forward that counts.
 // STUB_RT_DRAIN=1 asks for draining trampolines, STUB_RT_DECLINE=1 refuses to start, STUB_RT_SLEEP_MS delays
-// the opening, STUB_RT_HARMLESS=1 hooks the harmless ones too, STUB_RT_LOG=path appends one letter per
-// life-cycle call.
+// the opening, STUB_RT_NESTED=1 makes it look things up while it opens, STUB_RT_HARMLESS=1 hooks the harmless
+// ones too, STUB_RT_LOG=path appends one letter per life-cycle call.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -97,6 +99,15 @@ EXPORT const ShuntRuntime* shunt_runtime_open(const ShuntHost* host) {
   }
   if (host->slot_count != SHUNT_SLOT_COUNT) return nullptr;
   g_host = host;
+  if (flag("STUB_RT_NESTED")) {
+    // Look-ups of the runtime itself are answered with the real functions and do not open it a second time.
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void* found = driver ? dlsym(driver, "cuInit") : nullptr;
+    bool right = found && found == host->real(SHUNT_SLOT_cuInit) &&
+                 found == host->find_loaded("libcuda.so.1", "cuInit") &&
+                 !host->find_loaded("libcuda.so.1", "cuNone") && !host->find_loaded("libnone.so", "cuInit");
+    fprintf(stderr, "nested %s\n", right ? "real" : "wrong");
+  }
   bool harmless = flag("STUB_RT_HARMLESS");
 #define SHUNT_SLOT_INFO(symbol, base, version, flag_, kind, library) \
   if constexpr (same(#library, "cuda"))                              \
