@@ -84,6 +84,11 @@ void clock_enter(uint64_t call_cost_ns) {
   state.clock_ns += call_cost_ns;
 }
 
+void charge_host(uint64_t ns) {
+  const ClockMode mode = clock_mode();
+  if (mode == ClockMode::virtual_time || mode == ClockMode::hybrid) thread_state().clock_ns += ns;
+}
+
 void clock_leave() {
   ThreadState& state = thread_state();
   publish(state.clock_ns);

@@ -19,6 +19,8 @@ constexpr uint32_t kLaunchQueueDepth =
 
 CaptureHook g_capture_hook = nullptr;
 CaptureCheck g_capture_check = nullptr;
+EventHook g_record_event_hook = nullptr, g_wait_event_hook = nullptr;
+CUresult (*g_ipc_event_query)(Lock&, Event&, bool) = nullptr;
 
 uint64_t next_object_id() {
   static uint64_t next = 1;
@@ -166,8 +168,10 @@ CUresult submit(Lock& lock, const std::shared_ptr<Stream>& stream, std::shared_p
     op->extra_latency_ns = uint64_t(context->device->profile->launch_latency_ns.value);
   engine.depend(*op, stream->tail);
   if (stream->legacy) {
-    for (const auto& other : context->streams) {
+    for (auto it = context->streams.begin(); it != context->streams.end();) {
+      const auto& other = *it;
       if (other->blocking()) engine.depend(*op, other->tail);
+      it = other->destroyed && !other->tail ? context->streams.erase(it) : std::next(it);
     }
     for (const auto& [thread, other] : context->per_thread) engine.depend(*op, other->tail);
   } else if (stream->blocking()) {

@@ -119,5 +119,12 @@ inline CUresult capture_check(CaptureQuestion q, Context* c, Stream* s = nullptr
   return g_capture_check ? g_capture_check(q, c, s, e) : CUDA_SUCCESS;
 }
 
+// Installed by the graph and IPC code: see a record or wait before the plain path; `handled` true: `result`
+// is the answer.
+using EventHook = CUresult (*)(Lock&, const std::shared_ptr<Stream>&, Event&, unsigned flags, bool& handled);
+extern EventHook g_record_event_hook, g_wait_event_hook;
+// Queries (wait false) or waits for an interprocess event.
+extern CUresult (*g_ipc_event_query)(Lock&, Event&, bool wait);
+
 uint64_t next_object_id();
 }  // namespace simgpu::driver

@@ -163,12 +163,38 @@ CUresult pick_ptx(const std::vector<binary::Entry>& entries, const Device& devic
 }
 }  // namespace
 
-CUresult load_image(const void* code, const Device& device, const JitLog& log, ImageRef& out) {
-  if (!code) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult injected = fault_point("module_load", CUDA_ERROR_OUT_OF_MEMORY);
-  if (injected != CUDA_SUCCESS) return injected;
+namespace {
+constexpr char kLinkedMagic[16] = "simgpu-linked-1";
+}  // namespace
+
+std::string linked_image(const std::vector<std::string>& texts) {
+  std::string bytes(kLinkedMagic, sizeof kLinkedMagic);
+  auto put = [&](uint64_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  put(texts.size());
+  for (const std::string& text : texts) {
+    put(text.size());
+    bytes += text;
+  }
+  return bytes;
+}
+
+CUresult ptx_of(const void* code, const Device& device, std::vector<std::string>& texts) {
   std::string error;
-  std::vector<std::string> texts;
+  if (!strncmp(static_cast<const char*>(code), kLinkedMagic, sizeof kLinkedMagic)) {
+    const char* p = static_cast<const char*>(code) + sizeof kLinkedMagic;
+    auto get = [&] {
+      uint64_t value;
+      memcpy(&value, p, sizeof value);
+      p += sizeof value;
+      return value;
+    };
+    for (uint64_t left = get(); left; --left) {
+      const uint64_t size = get();
+      texts.emplace_back(p, size);
+      p += size;
+    }
+    return CUDA_SUCCESS;
+  }
   switch (binary::classify(code)) {
     case binary::ImageKind::wrapper: {
       binary::Wrapper wrapper;
@@ -183,8 +209,7 @@ CUresult load_image(const void* code, const Device& device, const JitLog& log, I
         if (result != CUDA_SUCCESS) return result;
         texts.push_back(std::move(text));
       }
-      if (texts.empty()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-      break;
+      return texts.empty() ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
     }
     case binary::ImageKind::container: {
       std::vector<binary::Entry> entries;
@@ -196,29 +221,44 @@ CUresult load_image(const void* code, const Device& device, const JitLog& log, I
       const CUresult result = pick_ptx(entries, device, text);
       if (result != CUDA_SUCCESS) return result;
       texts.push_back(std::move(text));
-      break;
+      return CUDA_SUCCESS;
     }
     case binary::ImageKind::ptx_text:
       texts.emplace_back(static_cast<const char*>(code));
-      break;
+      return CUDA_SUCCESS;
     case binary::ImageKind::elf:
       log_once(LogLevel::error, "no-ptx",
                "a machine-code image (cubin) was loaded, which simgpu cannot run: load PTX instead");
-      log.say_error("machine code cannot run on simgpu: load PTX");
       return CUDA_ERROR_NO_BINARY_FOR_GPU;
     default:
       return CUDA_ERROR_INVALID_IMAGE;
   }
+}
+
+CUresult load_image(const void* code, const Device& device, const JitLog& log, ImageRef& out) {
+  if (!code) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult injected = fault_point("module_load", CUDA_ERROR_OUT_OF_MEMORY);
+  if (injected != CUDA_SUCCESS) return injected;
+  std::vector<std::string> texts;
+  const CUresult result = ptx_of(code, device, texts);
+  if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) log.say_error("no PTX that this device can run");
+  if (result != CUDA_SUCCESS) return result;
   return image_from_ptx(texts, device, log, out);
 }
 
-CUresult instantiate(const ImageRef& image, Context& context, std::shared_ptr<ModuleInstance>& out) {
+CUresult instantiate(const ImageRef& image, Context& context, std::shared_ptr<ModuleInstance>& out,
+                     Library* library) {
   auto instance = std::make_shared<ModuleInstance>();
   instance->image = image;
   instance->context = shared(&context);
   const auto& globals = image->program->globals();
   DeviceHeap& heap = *context.device->heap;
   for (const exec::GlobalVariable& global : globals) {
+    if (global.managed && library && library->managed.count(global.name)) {
+      instance->allocations.push_back(nullptr);
+      instance->global_addresses.push_back(library->managed[global.name]->base);
+      continue;
+    }
     auto allocation = std::make_shared<Allocation>();
     allocation->size = std::max<uint64_t>(1, global.size);
     allocation->device = context.device->ordinal;
@@ -241,13 +281,19 @@ CUresult instantiate(const ImageRef& image, Context& context, std::shared_ptr<Mo
     memset(allocation->host, 0, allocation->size);
     if (!global.init.empty())
       memcpy(allocation->host, global.init.data(), std::min<size_t>(global.init.size(), allocation->size));
+    if (global.managed && library) {
+      allocation->context_id = 0;  // outlives the context
+      library->managed[global.name] = allocation;
+    }
     MemoryMap::get().insert(allocation);
     instance->allocations.push_back(allocation);
     instance->global_addresses.push_back(allocation->base);
   }
   for (size_t i = 0; i < globals.size(); ++i) {
+    if (!instance->allocations[i]) continue;
     for (const exec::GlobalVariable::Reloc& reloc : globals[i].relocs) {
-      uint64_t value = reloc.is_function ? reloc.function : instance->global_addresses[reloc.global];
+      uint64_t value = reloc.is_function ? image->program->function_address(reloc.function)
+                                         : instance->global_addresses[reloc.global];
       value += uint64_t(reloc.addend);
       if (reloc.offset + reloc.bytes <= instance->allocations[i]->size)
         memcpy(instance->allocations[i]->host + reloc.offset, &value, reloc.bytes);
@@ -261,6 +307,7 @@ void release_instance(ModuleInstance& instance) {
   for (auto& [kernel, function] : instance.functions) drop_handle(*function);
   instance.functions.clear();
   for (const AllocationRef& allocation : instance.allocations) {
+    if (!allocation || (allocation->kind == MemoryKind::managed && !allocation->context_id)) continue;
     if (!MemoryMap::get().erase(allocation->base)) continue;
     if (allocation->kind == MemoryKind::managed) {
       unmap_host_memory(allocation->host, allocation->size);
@@ -295,9 +342,15 @@ CUresult library_instance(Library& library, Context& context, std::shared_ptr<Mo
   if (!instance) {
     CUresult error;
     const ImageRef image = library.image_for(*context.device, error);
-    if (!image) return error;
-    error = instantiate(image, context, instance);
-    if (error != CUDA_SUCCESS) return error;
+    if (!image) {
+      library.instances.erase(context.id);
+      return error;
+    }
+    error = instantiate(image, context, instance, &library);
+    if (error != CUDA_SUCCESS) {
+      library.instances.erase(context.id);
+      return error;
+    }
     instance->of_library = true;
     context.modules[&library] = instance;  // released with the context
   }

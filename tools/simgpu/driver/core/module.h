@@ -24,7 +24,12 @@ using ImageRef = std::shared_ptr<const Image>;
 
 // Per-kernel attributes that programs may set, per context (functions) or per device (kernels).
 struct KernelSettings {
-  int max_dynamic_shared = 49152;  // less the static part; grows by opt-in
+  int max_dynamic_shared = -1;  // -1: what 48 KiB leave beside the static part; grows by opt-in
+  int dynamic_limit(const exec::KernelInfo& info) const {
+    return max_dynamic_shared >= 0      ? max_dynamic_shared
+           : info.static_shared < 49152 ? 49152 - int(info.static_shared)
+                                        : 0;
+  }
   int preferred_carveout = -1;
   int cluster_size[3] = {0, 0, 0};
   int non_portable_cluster = 0;
@@ -64,7 +69,7 @@ struct Library : Object {
   std::map<std::string, std::shared_ptr<Kernel>> kernels;
   std::shared_ptr<void> source;  // copy of the code, or the caller's pointer kept
   const void* code = nullptr;
-  uint64_t managed_serial = 0;
+  std::map<std::string, AllocationRef> managed;  // one per variable for all contexts
 };
 struct Kernel : Object {  // CUkernel
   static constexpr Kind kKind = Kind::kernel;
@@ -89,10 +94,15 @@ JitLog read_jit_options(unsigned count, const CUjit_option* options, void* const
 
 // Image from a wrapper, container, ELF or PTX text, for a device.
 CUresult load_image(const void* code, const Device& device, const JitLog& log, ImageRef& out);
+// Several PTX texts linked by cuLinkComplete, as bytes that load_image() takes.
+std::string linked_image(const std::vector<std::string>& texts);
+// The PTX texts of an image that suit a device (linker inputs).
+CUresult ptx_of(const void* code, const Device& device, std::vector<std::string>& texts);
 CUresult image_from_ptx(const std::vector<std::string>& texts, const Device& device, const JitLog& log,
                         ImageRef& out);
 // Globals allocated and initialised in the context.
-CUresult instantiate(const ImageRef& image, Context& context, std::shared_ptr<ModuleInstance>& out);
+CUresult instantiate(const ImageRef& image, Context& context, std::shared_ptr<ModuleInstance>& out,
+                     Library* library = nullptr);
 void release_instance(ModuleInstance& instance);
 CUresult library_instance(Library& library, Context& context, std::shared_ptr<ModuleInstance>& out);
 // CUfunction or CUkernel (either may be passed wherever a function is taken), for launches in `context`.

@@ -1,0 +1,18 @@
+// Doors between API groups that live in different files. Each pointer is null until its group installs itself
+// (a static initialiser in its api_*.cpp); callers answer NOT_SUPPORTED then. Engine mutex held.
+#pragma once
+#include "tools/simgpu/driver/core/context.h"
+#include "tools/simgpu/driver/core/ops.h"
+
+namespace simgpu::driver {
+// Where a CUarray's bytes are: address of element (0,0,0), pitch, slice, bytes per row, owner.
+struct ArrayPlace {
+  uint64_t address = 0, pitch = 0, slice = 0, row_bytes = 0, height = 0, depth = 0;
+  unsigned element_bytes = 0;
+};
+extern CUresult (*g_array_place)(CUarray array, ArrayPlace& out);
+// cuMemFree of memory that came from a pool.
+extern CUresult (*g_free_pool_memory)(Lock& lock, const AllocationRef& allocation);
+// Memory pool of an allocation, for CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE.
+extern CUmemoryPool (*g_pool_of)(const Allocation& allocation);
+}  // namespace simgpu::driver
