@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/simgpu/box/liveness.h"
+#include "runtime/base/process_id.h"
 #include "tools/simgpu/box/mapping.h"
 #include "tools/simgpu/box/segment.h"
 
@@ -214,7 +214,7 @@ uint64_t Box::free_bytes(int device) const {
 
 uint64_t Box::own_bytes(int device) const {
   SegmentLock lock(segment_);
-  ProcessSlot* slot = find_slot(segment_, static_cast<uint32_t>(getpid()), own_start_time());
+  ProcessSlot* slot = find_slot(segment_, static_cast<uint32_t>(getpid()), shunt::own_start_time());
   return slot ? slot->used[device].load(std::memory_order_relaxed) : 0;
 }
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tools/simgpu/box/liveness.h"
+#include "runtime/base/process_id.h"
 #include "tools/simgpu/box/segment.h"
 
 namespace simgpu {
@@ -55,8 +55,8 @@ void remove_stale_boxes(const std::string& prefix) {
     std::string ignored;
     Segment* segment = map_named("/" + name, bytes, ignored);
     if (!segment) continue;
-    bool dead =
-        process_start_time(segment->creator_pid) != segment->creator_start && !any_live_process(segment);
+    bool dead = shunt::process_start_time(segment->creator_pid) != segment->creator_start &&
+                !any_live_process(segment);
     munmap(segment, bytes);
     if (dead) stale.push_back("/" + name);
   }
@@ -126,7 +126,8 @@ Segment* map_process_private(std::string& error, BoxSpec (*make_spec)(std::strin
 bool create_named_segment(const BoxSpec& spec, std::string& name, std::string& error) {
   std::string prefix = "simgpu-" + std::to_string(getuid()) + "-";
   remove_stale_boxes(prefix);
-  std::string base = "/" + prefix + std::to_string(getpid()) + "-" + std::to_string(own_start_time()) + "-";
+  std::string base =
+      "/" + prefix + std::to_string(getpid()) + "-" + std::to_string(shunt::own_start_time()) + "-";
   for (int n = 0; n < 1000; ++n) {
     std::string candidate = base + std::to_string(n);
     int fd = shm_open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "tools/simgpu/box/liveness.h"
+#include "runtime/base/process_id.h"
 
 namespace simgpu {
 
@@ -27,7 +27,7 @@ namespace {
 void make_uuid(std::string_view key, uint32_t index, uint8_t out[16]) {
   uint64_t hash = 0xcbf29ce484222325;
   for (char c : key) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  hash += 0x9e3779b97f4a7c15 * (index + 1);
+  hash += 0xd1342543de82ef95 * (index + 1);
   for (int half = 0; half < 2; ++half) {
     uint64_t z = hash += 0x9e3779b97f4a7c15;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -56,7 +56,7 @@ void initialise_segment(Segment* segment, const BoxSpec& spec) {
   segment->bytes = sizeof(Segment);
   segment->device_count = static_cast<uint32_t>(spec.devices.size());
   segment->creator_pid = static_cast<uint32_t>(getpid());
-  segment->creator_start = own_start_time();
+  segment->creator_start = shunt::own_start_time();
   std::snprintf(segment->links, sizeof segment->links, "%s", spec.links.c_str());
   initialise_mutex(&segment->mutex);
   for (uint32_t i = 0; i < segment->device_count; ++i) {
@@ -171,8 +171,8 @@ bool slot_alive(const ProcessSlot& slot) {
   uint32_t pid = slot.pid.load(std::memory_order_acquire);
   if (pid == 0) return false;
   uint64_t start = slot.start_time.load(std::memory_order_relaxed);
-  if (pid == static_cast<uint32_t>(getpid())) return start == own_start_time();
-  return process_start_time(pid) == start;
+  if (pid == static_cast<uint32_t>(getpid())) return start == shunt::own_start_time();
+  return shunt::process_start_time(pid) == start;
 }
 
 void clear_slot(Segment* segment, ProcessSlot& slot) {
@@ -208,7 +208,7 @@ ProcessSlot* find_slot(Segment* segment, uint32_t pid, uint64_t start_time) {
 
 ProcessSlot* claim_slot(Segment* segment) {
   uint32_t pid = static_cast<uint32_t>(getpid());
-  uint64_t start = own_start_time();
+  uint64_t start = shunt::own_start_time();
   if (ProcessSlot* own = find_slot(segment, pid, start)) return own;
   for (int attempt = 0; attempt < 2; ++attempt) {
     for (ProcessSlot& slot : segment->slots) {
