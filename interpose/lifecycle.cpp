@@ -27,12 +27,14 @@ namespace {
 enum Switch : int { kUnread, kEnabled, kDisabled };
 
 int g_switch = kUnread;
-int g_state = kIdle;
-int g_attaching_pid;
+int64_t g_state = kIdle;  // a State; with kAttaching, the process that is at it in the upper half
 int g_forked;
 int g_exiting;
 const ShuntRuntime* g_runtime;
-char g_preload_path[4096];
+constexpr size_t kPathBytes = 4096;
+char g_preload_path[kPathBytes];  // written by the thread that opens the runtime
+
+State stage() { return static_cast<State>(load(g_state) & 0xff); }
 
 bool means_no(const char* value) {
   return !*value || !strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off") ||
@@ -59,8 +61,11 @@ void* host_find_loaded(const char* soname, const char* symbol) {
   return soname && symbol && find_library(soname, &library) ? find_symbol(library, symbol) : nullptr;
 }
 
+int* host_thread_depth() { return &tl_busy; }
+
 const ShuntHost kHost = {sizeof(ShuntHost), SHUNT_LINK_VERSION, SHUNT_SLOT_COUNT, g_preload_path,
-                         host_real,         host_set_hook,      host_find_loaded, host_set_drain_unknown};
+                         host_real,         host_set_hook,      host_find_loaded, host_set_drain_unknown,
+                         host_thread_depth};
 
 // The loader keeps a relative LD_PRELOAD path as it was written, and the program may have changed directory
 // since: the kernel's list of mappings has the absolute one.
@@ -100,21 +105,15 @@ bool absolute_own_path(char* out, size_t size) {
 
 // libshunt_rt.so next to libshunt.so. SHUNT_RT_PATH names another one (tests); ignored under secure
 // execution.
-void* open_runtime() {
+void* open_runtime(const char* preload_path) {
   if (const char* path = secure_getenv("SHUNT_RT_PATH"); path && *path)
     return real_dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  char path[sizeof g_preload_path + 32];
-  strcpy(path, g_preload_path);
+  constexpr char kName[] = "libshunt_rt.so";
+  char path[kPathBytes + sizeof kName];
+  strcpy(path, preload_path);
   char* slash = strrchr(path, '/');
-  strcpy(slash ? slash + 1 : path, "libshunt_rt.so");
+  strcpy(slash ? slash + 1 : path, kName);
   return real_dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
-ShuntRuntimeOpen find_runtime() {
-  if (!*g_preload_path && !absolute_own_path(g_preload_path, sizeof g_preload_path)) return nullptr;
-  void* handle = open_runtime();
-  if (!handle) return nullptr;
-  return reinterpret_cast<ShuntRuntimeOpen>(real_dlsym(handle, SHUNT_RUNTIME_OPEN_SYMBOL));
 }
 
 bool accepts(const ShuntRuntime* table) {
@@ -132,7 +131,7 @@ void after_fork_parent() {
 }
 
 void after_fork_child() {
-  if (load(g_state) != kOn || load(g_exiting)) return;
+  if (stage() != kOn || load(g_exiting)) return;
   bool first = swap_if(g_forked, 0, 1);  // a grandchild is already passing through
   pause_drain_unknown(true);
   disarm_slots();
@@ -140,23 +139,21 @@ void after_fork_child() {
   if (first && table->fork_child) table->fork_child();
 }
 
-// Another thread is opening the runtime. Waiting must end: that thread may need the loader's lock, which this
-// one may hold (a constructor that calls CUDA). After two seconds this call goes to the driver unhooked.
-State wait_for_attach() {
-  for (int i = 0; i < 20000 && load(g_state) == kAttaching; ++i) {
-    if (load(g_attaching_pid) != own_pid()) {
-      store(g_state, kOff);  // forked in the middle of it: the opening thread does not exist here
-      break;
-    }
-    timespec pause = {0, 100 * 1000};
-    nanosleep(&pause, nullptr);
-  }
-  return static_cast<State>(load(g_state));
-}
-
 State settle(State result) {
   store(g_state, result);
   return result;
+}
+
+// Another thread is opening the runtime. Waiting must end: that thread may need the loader's lock, which this
+// one may hold (a constructor that calls CUDA). After about two seconds this call goes to the driver
+// unhooked.
+State wait_for_attach(int64_t mine) {
+  for (int i = 0; i < 4000 && stage() == kAttaching; ++i) {
+    if (load(g_state) != mine) return settle(kOff);  // forked in the middle of it: that thread is not here
+    timespec pause = {0, 500 * 1000};
+    nanosleep(&pause, nullptr);
+  }
+  return stage();
 }
 
 }  // namespace
@@ -166,12 +163,12 @@ bool enabled() {
   return load(g_switch) == kEnabled;
 }
 
-State state() { return load(g_exiting) || load(g_forked) ? kOff : static_cast<State>(load(g_state)); }
+State state() { return load(g_exiting) || load(g_forked) ? kOff : stage(); }
 bool forked() { return load(g_forked) && !load(g_exiting); }
 const ShuntRuntime* runtime() { return load(g_runtime); }
 
 State attach() {
-  State now = static_cast<State>(load(g_state));
+  State now = stage();
   if (now == kOn || now == kOff) return now;
   if (tl_busy) return kAttaching;
   if (!enabled() || load(g_exiting)) return settle(kOff);
@@ -181,11 +178,14 @@ State attach() {
   BusyScope busy;
   // Loader calls come before the once-section: they are repeatable, and a thread that holds the loader's lock
   // and waits here for another one that wants it would wait for ever.
-  ShuntRuntimeOpen open = find_runtime();
+  char path[kPathBytes];
+  void* handle = absolute_own_path(path, sizeof path) ? open_runtime(path) : nullptr;
+  auto open =
+      handle ? reinterpret_cast<ShuntRuntimeOpen>(real_dlsym(handle, SHUNT_RUNTIME_OPEN_SYMBOL)) : nullptr;
   forget_dlerror();
-  int pid = own_pid();
-  if (!swap_if(g_state, static_cast<int>(kIdle), static_cast<int>(kAttaching))) return wait_for_attach();
-  store(g_attaching_pid, pid);
+  int64_t mine = kAttaching | int64_t{own_pid()} << 32;
+  if (!swap_if(g_state, int64_t{kIdle}, mine)) return wait_for_attach(mine);
+  strcpy(g_preload_path, path);
   const ShuntRuntime* table = open ? open(&kHost) : nullptr;
   forget_dlerror();
   if (!accepts(table)) return settle(kOff);

@@ -43,8 +43,9 @@ inline bool swap_if(T& cell, T expected, T desired) {
   return __atomic_compare_exchange_n(&cell, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-// Set while this thread is inside our own set-up or the runtime's opening: its look-ups then go straight
-// through. Initial-exec: a general-dynamic access would call the loader.
+// Set while this thread is inside our own set-up, the runtime's opening, or work the runtime makes
+// (thread_depth): its look-ups then go straight through. Initial-exec: a general-dynamic access would call
+// the loader.
 extern SHUNT_HIDDEN thread_local int tl_busy __attribute__((tls_model("initial-exec")));
 
 struct BusyScope {

@@ -27,6 +27,9 @@ typedef struct ShuntHost {
   /* Routes entry points the spec does not know through the draining trampoline (1) or straight to the driver (0). What was
    * looked up while it was 1 keeps its trampoline, which follows later changes; what was looked up while it was 0 does not. */
   void (*set_drain_unknown)(int on);
+  /* The calling thread's depth of runtime-made work; the address stays valid for the thread's life. While it is not zero the
+   * thread's look-ups (of a library the runtime loads and calls) are answered with the driver's own functions. */
+  int* (*thread_depth)(void);
 } ShuntHost;
 
 typedef struct ShuntRuntime {

@@ -67,6 +67,11 @@ TEST(Lookup, ByDlsymLookedUpThroughDlsym) {
   EXPECT_TRUE(run.has("hook cuMemAlloc_v2 1")) << run.err;
 }
 
+TEST(Lookup, OfTheRuntimeIsAnsweredWithTheRealFunction) {
+  Outcome run = expect_unchanged({"loaded", {"runtime_lookup"}});
+  EXPECT_TRUE(run.has("runtime real")) << run.err;
+}
+
 TEST(Lookup, ProcAddressPicksTheHookOfTheVersion) {
   Outcome run = expect_unchanged({"loaded", {"proc"}});
   EXPECT_TRUE(run.has("hook cuInit 1") && run.has("hook cuMemAlloc_v2 2") && run.has("hook cuMemAlloc 0"))

@@ -88,6 +88,14 @@ EXPORT long stub_rt_drained() { return g_drained; }
 EXPORT void* stub_rt_last_drained() { return g_last_drained; }
 EXPORT long stub_rt_opened() { return g_opened; }
 EXPORT const ShuntHost* stub_rt_host() { return g_host; }
+// A look-up in the name of the runtime.
+EXPORT void* stub_rt_lookup(void* handle, const char* name) {
+  int* depth = g_host->thread_depth();
+  ++*depth;
+  void* found = dlsym(handle, name);
+  --*depth;
+  return found;
+}
 
 EXPORT const ShuntRuntime* shunt_runtime_open(const ShuntHost* host) {
   __atomic_add_fetch(&g_opened, 1, __ATOMIC_RELAXED);

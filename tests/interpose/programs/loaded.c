@@ -140,6 +140,12 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "proc_ptsz")) by_proc(proc2, NULL, 13000, 2);
   if (!strcmp(what, "proc_plain_13")) by_proc(NULL, proc, 13000, 0);
   if (!strcmp(what, "future")) by_future(proc2);
+  if (!strcmp(what, "runtime_lookup")) {
+    void* mine = dlsym(driver, "cuMemAlloc_v2");
+    void* (*lookup)(void*, const char*) = (void* (*)(void*, const char*))stub_rt("stub_rt_lookup");
+    if (lookup) fprintf(stderr, "runtime %s\n", lookup(driver, "cuMemAlloc_v2") == mine ? "hook" : "real");
+    printf("alloc %d again %d\n", alloc_code(mine), mine == dlsym(driver, "cuMemAlloc_v2"));
+  }
   if (!strcmp(what, "indirect_dlsym")) {
     /* dlsym looked up through dlsym, and the driver through that. */
     void* libc = dlopen("libc.so.6", RTLD_LAZY);
