@@ -24,7 +24,7 @@ LAYERS = {
     "runtime/ledger": ["runtime/base"],
     "runtime/monitor": ["runtime/base", "runtime/model", "runtime/profiles"],
     "runtime/plan": ["runtime/base"],
-    "runtime/placement": ["runtime/base", "runtime/model", "runtime/monitor", "runtime/ledger", "runtime/plan",
+    "runtime/placement": ["runtime/base", "runtime/config", "runtime/binary", "runtime/model", "runtime/monitor", "runtime/ledger", "runtime/plan",
                           "runtime/profiles"],
     "runtime/memory": ["runtime/base", "runtime/model", "runtime/monitor", "runtime/ledger"],
     "runtime/graphs": ["runtime/base", "runtime/model"],

@@ -86,7 +86,7 @@ void report(const placement::Plan& plan, const std::vector<DeviceFacts>& facts, 
                      .bytes = plan.need_bytes});
   if (plan.changed && applied) {
     const DeviceFacts& d = facts[static_cast<size_t>(plan.device)];
-    log::say("device 0 is %s (GPU %d, %s): %s [%s, decision %llu]%s", d.name.c_str(), d.ordinal,
+    log::say("device 0 is %s (GPU %d, %s): %s [%s, decision %llu]%s", d.label().c_str(), d.ordinal,
              d.uuid.c_str(), plan.why.c_str(), std::string(reason_name(plan.reason)).c_str(),
              static_cast<unsigned long long>(id), plan.other_model ? "; device model differs" : "");
   } else {

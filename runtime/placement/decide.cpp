@@ -37,10 +37,7 @@ double rate(const DeviceFacts& d) {
   return d.profile->bf16_tensor.value > 0 ? d.profile->bf16_tensor.value : d.profile->fp32.value;
 }
 
-std::string describe(const DeviceFacts& d) {
-  std::string out = d.name + " (GPU " + std::to_string(d.ordinal) + ")";
-  return out;
-}
+std::string describe(const DeviceFacts& d) { return "GPU " + std::to_string(d.ordinal); }
 
 std::string memory_text(const DeviceFacts& d) {
   if (!d.memory_known) return "free memory unknown";
@@ -190,7 +187,6 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     plan.why += ", " + memory_text(chosen);
     return plan;
   }
-  plan.action = trace::Action::choose_device;
   if (!plan.other_model) {
     plan.reason = Reason::placed_most_free;
     plan.why = usual.busy() && !chosen.busy() ? "idle, " + describe(usual) + " is in use"
@@ -204,9 +200,9 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
   } else if (usual_feasible.empty()) {
     const bool memory = !chooser.memory_fits(usual);
     plan.reason = memory ? Reason::placed_memory_hint : Reason::no_binary_for_device;
-    plan.why = memory ? "needs " + config::format_bytes(plan.need_bytes) + " + 8 %, " + describe(usual) +
-                            " has " + config::format_bytes(usual.free_bytes) + " free"
-                      : "the program has no code for " + describe(usual);
+    plan.why = memory ? "needs " + config::format_bytes(plan.need_bytes) + " + 8 %, the default device has " +
+                            config::format_bytes(usual.free_bytes) + " free"
+                      : "the program has no code for the default device";
   } else if (chooser.wish != Preference::none) {
     plan.reason = Reason::placed_role_hint;
     plan.why = !request.hints.role.empty() ? "hint role=" + request.hints.role

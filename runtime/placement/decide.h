@@ -16,7 +16,6 @@
 #include "runtime/binary/fatbin.h"
 #include "runtime/config/hints.h"
 #include "runtime/placement/facts.h"
-#include "runtime/trace/decision.h"
 
 namespace shunt::placement {
 
@@ -40,7 +39,6 @@ struct Considered {
 };
 
 struct Plan {
-  trace::Action action = trace::Action::keep_device;
   Reason reason = Reason::placed_default;
   int device = -1;           // index into the facts; -1: none visible
   std::vector<int> order;    // indices into the facts, the program's new order
