@@ -58,7 +58,7 @@ def main():
         if (got.status == 0 if status is None else got.status != status):
             problems.append(f"status {got.status}, expected {status if status is not None else 'a failure'}")
         problems += [f"the message does not name {w!r}" for w in words if w not in got.err + (got.out if status is None else "")]
-        errors = [line for line in got.err.splitlines() if line.startswith("shunt: error") or line.startswith("shunt: ")]
+        errors = [line for line in got.err.splitlines() if line.startswith("[shunt] ")]
         if words and status is not None and len(errors) > 3:
             problems.append(f"{len(errors)} lines instead of one clear error")
         print(f"{name:20} {'FAILED' if problems else 'ok'}")

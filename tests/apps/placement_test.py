@@ -20,7 +20,7 @@ def main():
     def case(name, arguments, want, unwanted):
         nonlocal failed
         got = run([shunt, "run", "--sim", "b200:2,rubin:2"] + arguments + ["--", vecadd], base_env(), 60)
-        start = next((line for line in got.err.splitlines() if line.startswith("shunt") and want in line), "")
+        start = next((line for line in got.err.splitlines() if line.startswith("[shunt]") and want in line), "")
         ok = got.status == 0 and "PASSED" in got.out and start and unwanted not in start
         print(f"{name:16} {'ok' if ok else 'FAILED'}  {start}")
         if not ok:

@@ -99,7 +99,7 @@ class Runner:
 
 
 def own_lines_removed(text):
-    return "".join(line for line in text.splitlines(True) if not line.startswith("shunt"))
+    return "".join(line for line in text.splitlines(True) if not line.startswith("[shunt]"))
 
 
 def sorted_lines(text):

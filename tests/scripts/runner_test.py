@@ -16,7 +16,7 @@ case $program in
   */status) $program; exit 9 ;;
   */noisy) echo "not shunt's own line" >&2; exec $program ;;
   */hangs_with) exec sleep 30 ;;
-  */chatty) echo "shunt: placed on device 0" >&2; exec $program ;;
+  */chatty) echo "[shunt] placed on device 0" >&2; exec $program ;;
 esac
 exec $program
 """
