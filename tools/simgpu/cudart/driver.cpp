@@ -24,8 +24,6 @@ void* look_up(const char* name, int version, cuuint64_t flags) {
 
 }  // namespace
 
-bool is_missing_entry(const void* fn) { return fn == reinterpret_cast<const void*>(&missing_entry); }
-
 cudaError_t load_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return cudaErrorInsufficientDriver;
@@ -33,7 +31,7 @@ cudaError_t load_driver() {
       reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
   if (driver.cuGetProcAddress == nullptr) return cudaErrorInsufficientDriver;
   // Ask again through the pointer: the driver may hand out a newer or an intercepted one.
-  if (void* again = look_up("cuGetProcAddress", 12000, 0); !is_missing_entry(again)) {
+  if (void* again = look_up("cuGetProcAddress", 12000, 0); again != reinterpret_cast<void*>(&missing_entry)) {
     driver.cuGetProcAddress = reinterpret_cast<PFN_cuGetProcAddress_v12000>(again);
   }
 #define ENTRY(name, version) \

@@ -28,13 +28,4 @@ extern Driver driver;
 // thread-safe: called once, under the runtime's start lock.
 cudaError_t load_driver();
 
-// Whether the driver had this entry point (and not our substitute).
-template <typename Fn>
-bool has_entry(Fn fn);
-bool is_missing_entry(const void* fn);
-template <typename Fn>
-bool has_entry(Fn fn) {
-  return !is_missing_entry(reinterpret_cast<const void*>(fn));
-}
-
 }  // namespace simgpu::cudart

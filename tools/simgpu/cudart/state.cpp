@@ -25,8 +25,8 @@ std::atomic<bool> unloading{false};
 std::atomic<uint32_t> reset_generation{0};
 DeviceState* devices = nullptr;
 int count = 0;
-int* valid_devices = nullptr;
-int valid_device_count = 0;
+std::atomic<int*> valid_devices{nullptr};
+std::atomic<int> valid_device_count{0};
 
 thread_local __attribute__((tls_model("initial-exec"))) ThreadState thread{};
 
@@ -85,9 +85,10 @@ cudaError_t bind_primary(int ordinal) {
 cudaError_t bind_default() {
   if (thread.device > 0) return bind_primary(thread.device - 1);
   cudaError_t error = cudaErrorDevicesUnavailable;
-  const int candidates = valid_device_count > 0 ? valid_device_count : count;
+  const int listed = valid_device_count.load(std::memory_order_acquire);
+  const int candidates = listed > 0 ? listed : count;
   for (int i = 0; i < candidates; ++i) {
-    const int ordinal = valid_device_count > 0 ? valid_devices[i] : i;
+    const int ordinal = listed > 0 ? valid_devices.load(std::memory_order_acquire)[i] : i;
     error = bind_primary(ordinal);
     if (error != cudaErrorDevicesUnavailable) return error;
   }
@@ -157,7 +158,7 @@ int current_device() {
     if (const int ordinal = ordinal_of(device); ordinal >= 0) return ordinal;
   }
   if (thread.device > 0) return thread.device - 1;
-  return valid_device_count > 0 ? valid_devices[0] : 0;
+  return valid_device_count.load() > 0 ? valid_devices.load()[0] : 0;
 }
 
 CUcontext current_context() {
