@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
         subprocess.run([COMPILER, paths["c"], "-o", paths["so"], "-Wl,--version-script=" + paths["map"]] + options, check=True)
         wanted = paths["map"] if name == "missing export" else good_map
         checked = subprocess.run([sys.executable, CHECK, paths["so"], "--exports", wanted, "--glibc", "2.17", "--needed",
-                                  "libc.so.6", "--constructors", "1", "--max-kib", "256", "--no-cxx"], capture_output=True,
+                                  "libc.so.6", "--constructors", "1", "--max-kib", "256", "--no-cxx", "--initial-exec"], capture_output=True,
                                  text=True)
         right = checked.returncode == 0 if message is None else checked.returncode == 1 and message in checked.stderr
         if not right:

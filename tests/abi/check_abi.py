@@ -2,9 +2,10 @@
 """Holds a shared object that lives in other people's processes to its promises. Exit 1 with one line per broken promise.
 
     check_abi.py LIBRARY [--exports MAP] [--glibc 2.17] [--needed libc.so.6]... [--constructors N] [--max-kib N] [--no-cxx]
+                 [--initial-exec]
 
 Reads the file with readelf only. What is checked whatever the options: anonymous symbol versions, lazy binding off, RELRO,
-no executable stack, no text relocations, never unloaded, own symbols bound to itself, initial-exec thread-locals.
+no executable stack, no text relocations, never unloaded, own symbols bound to itself.
 """
 import argparse
 import re
@@ -69,7 +70,7 @@ class Checker:
         mangled = [s["name"] for s in self.symbols if s["undefined"] and s["name"].startswith("_Z")]
         if self.options.no_cxx:
             self.expect(not foreign and not mangled, f"needs libstdc++ or libgcc: {(foreign + mangled)[:5]}")
-        self.expect(not any(s["name"].startswith("__tls_get_addr") for s in self.symbols),
+        self.expect(not self.options.initial_exec or not any(s["name"].startswith("__tls_get_addr") for s in self.symbols),
                     "a thread-local is not initial-exec: __tls_get_addr allocates on first use")
 
     def needed(self):
@@ -114,6 +115,7 @@ def main():
     parser.add_argument("--constructors", type=int)
     parser.add_argument("--max-kib", type=int)
     parser.add_argument("--no-cxx", action="store_true")
+    parser.add_argument("--initial-exec", action="store_true", help="no thread-local may need __tls_get_addr")
     checker = Checker(parser.parse_args())
     for check in (checker.exports, checker.floor, checker.needed, checker.hardening, checker.start_up, checker.size):
         check()
