@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   bench::Rows rows(argc, argv);
   measure(rows, "harmless", {"harmless_added_ns", "ns", "same call without the preload, looked up", 0.5});
   measure(rows, "linked", {"harmless_linked_added_ns", "ns", "same call without the preload, linked", 2});
-  measure(rows, "hooked", {"hooked_stub_added_ns", "ns", "same call without the preload, looked up", 10});
+  measure(rows, "hooked", {"hooked_off_added_ns", "ns", "same call without the preload, looked up", 10});
   measure(rows, "dlsym",
           {"dlsym_added_ns", "ns", "dlsym of another library's symbol without the preload", 20});
   measure(rows, "dlsym_listed",
