@@ -19,12 +19,14 @@ CallFrame::CallFrame(const char* name, unsigned flags) : name(name), flags(flags
   clock_enter(cost);
   start_ns = state.clock_ns;
   next_correlation();
+  call_api_callback(name, 0, 0);
 }
 
 CallFrame::~CallFrame() {
   ThreadState& state = thread_state();
   if (--state.api_depth > 0 || (flags & kNoTime)) return;
   clock_leave();
+  call_api_callback(name, 1, int(result));
   if (!timeline_active()) return;
   Record record;
   record.kind = "api";

@@ -9,6 +9,7 @@ namespace simgpu::driver {
 CUresult (*g_array_place)(CUarray, ArrayPlace&) = nullptr;
 CUresult (*g_free_pool_memory)(Lock&, const AllocationRef&) = nullptr;
 CUmemoryPool (*g_pool_of)(const Allocation&) = nullptr;
+const exec::TextureSource* (*g_texture_source)(Context&) = nullptr;
 
 namespace {
 // Whole extent of one side of a box, for bounds checks.

@@ -484,7 +484,13 @@ void Engine::abandon(Context& context) {
 
 bool Engine::execute_ahead(Lock& lock) {
   std::vector<OpRef> batch;
+  bool custom = false;
   for (const auto& [seq, op] : executable_) {
+    // Work of sibling libraries meets its partners in virtual time only.
+    if (op->body->kind == OpKind::custom) {
+      custom = true;
+      continue;
+    }
     batch.push_back(op);
     if (batch.size() == 32) break;
   }
@@ -502,6 +508,7 @@ bool Engine::execute_ahead(Lock& lock) {
       begin_timing(op);
     }
   }
+  if (changes_ == before && custom) step(lock, kForever, false);
   return changes_ != before;
 }
 

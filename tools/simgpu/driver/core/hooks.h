@@ -15,4 +15,6 @@ extern CUresult (*g_array_place)(CUarray array, ArrayPlace& out);
 extern CUresult (*g_free_pool_memory)(Lock& lock, const AllocationRef& allocation);
 // Memory pool of an allocation, for CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE.
 extern CUmemoryPool (*g_pool_of)(const Allocation& allocation);
+// Textures and surfaces of a context, for kernels; null pointer when it has none.
+extern const exec::TextureSource* (*g_texture_source)(Context& context);
 }  // namespace simgpu::driver

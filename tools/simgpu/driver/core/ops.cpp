@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "tools/simgpu/driver/core/clock.h"
+#include "tools/simgpu/driver/core/hooks.h"
+#include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/occupancy.h"
 #include "tools/simgpu/driver/core/timeline.h"
 
@@ -81,6 +83,7 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
       Lock lock(Engine::get().mutex());
       context->printed.append(text, size);
     };
+    if (g_texture_source) l.textures = g_texture_source(*op.context);
     std::string error;
     op.execution = exec::Execution::create(l, error);
     if (!op.execution) {
@@ -91,7 +94,14 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
   }
   const auto state = op.execution->advance(budget);
   op.stats = op.execution->stats();
-  if (state == exec::Execution::State::running) return Step::again;
+  if (state == exec::Execution::State::running) {
+    if (!op.execution->stuck()) return Step::again;
+    log_line(LogLevel::error, "deadlock: kernel %s: its threads wait at barriers that the others never reach",
+             name().c_str());
+    op.error = CUDA_ERROR_LAUNCH_TIMEOUT;
+    op.error_text = "kernel " + name() + ": hangs at a barrier";
+    return Step::done;
+  }
   if (state == exec::Execution::State::faulted) {
     const exec::FaultInfo& fault = op.execution->fault();
     op.error = CUresult(fault.fault == exec::Fault::none ? uint32_t(CUDA_ERROR_LAUNCH_FAILED)

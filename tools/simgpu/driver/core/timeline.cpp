@@ -89,6 +89,19 @@ void timeline_unsubscribe(int id) {
   s.active = s.file || !s.subscribers.empty();
 }
 
+namespace {
+std::atomic<ApiCallback> g_api_callback{nullptr};
+std::atomic<void*> g_api_user{nullptr};
+}  // namespace
+void set_api_callback(ApiCallback callback, void* user) {
+  g_api_user.store(user);
+  g_api_callback.store(callback);
+}
+void call_api_callback(const char* function, int exit, int result) {
+  if (ApiCallback callback = g_api_callback.load(std::memory_order_relaxed))
+    callback(g_api_user.load(), function, exit, result, t_correlation);
+}
+
 uint64_t next_correlation() { return t_correlation = g_correlation.fetch_add(1) + 1; }
 uint64_t current_correlation() { return t_correlation; }
 }  // namespace simgpu::driver

@@ -25,4 +25,8 @@ int timeline_subscribe(RecordSink sink, void* user);
 void timeline_unsubscribe(int id);
 uint64_t next_correlation();  // of the API call now running on this thread
 uint64_t current_correlation();
+// Entry and exit of API functions, without any lock of ours; one subscriber (CUPTI).
+using ApiCallback = void (*)(void* user, const char* function, int exit, int result, uint64_t correlation);
+void set_api_callback(ApiCallback callback, void* user);
+void call_api_callback(const char* function, int exit, int result);
 }  // namespace simgpu::driver
