@@ -214,6 +214,8 @@ TEST(Bystander, ShellPythonAndGit) {
       {"python3", "-c",
        "import ctypes; print(hasattr(ctypes.CDLL(None), 'cuInit'), hasattr(ctypes.CDLL(None), 'getpid'))"},
       {"git", "--version"},
+      // No descriptor left open, no thread, and the runtime is not even mapped.
+      {"/bin/bash", "-c", "ls /proc/$$/fd /proc/$$/task | grep -c .; grep -c libshunt_rt /proc/$$/maps"},
       {"/bin/ls", "/nonexistent"},
   };
   for (auto& command : commands) {
