@@ -1,4 +1,4 @@
-// A driver for the runtime to talk to that only keeps a log: a libcuda.so.1 of some forty functions, each of
+// A driver for the runtime to talk to that only keeps a log: a libcuda.so.1 of some fifty functions, each of
 // which can be told to fail. What the runtime looks up and calls, in which order, version and stream flavour,
 // is then a fact to test.
 //
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -255,6 +256,122 @@ CUresult pointer_attributes(unsigned count, CUpointer_attribute* wanted, void** 
   return CUDA_SUCCESS;
 }
 
+// Arrays remember their description; copies and textures log what they were given, field by field.
+struct FakeArray {
+  CUDA_ARRAY3D_DESCRIPTOR_v2 descriptor;
+};
+template <typename... T>
+std::string fields(const T&... values) {
+  std::ostringstream out;
+  const char* gap = "";
+  ((out << gap << values, gap = " "), ...);
+  return out.str();
+}
+CUresult array_create(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* d) {
+  *array = reinterpret_cast<CUarray>(new FakeArray{*d});
+  return called("cuArray3DCreate", 0,
+                fields(d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags));
+}
+CUresult array_describe(CUDA_ARRAY3D_DESCRIPTOR_v2* d, CUarray array) {
+  *d = reinterpret_cast<FakeArray*>(array)->descriptor;
+  return CUDA_SUCCESS;
+}
+template <typename Copy>
+std::string copy_fields(const Copy& c) {
+  std::string text = fields("from", c.srcMemoryType, c.srcXInBytes, c.srcY, c.srcHost != nullptr,
+                            c.srcDevice != 0, c.srcArray != nullptr, c.srcPitch);
+  return text +
+         fields(" to", c.dstMemoryType, c.dstXInBytes, c.dstY, c.dstHost != nullptr, c.dstDevice != 0,
+                c.dstArray != nullptr, c.dstPitch) +
+         fields(" size", c.WidthInBytes, c.Height);
+}
+template <int F>
+CUresult copy_2d(const CUDA_MEMCPY2D_v2* c) {
+  return called("cuMemcpy2DUnaligned", F, copy_fields(*c));
+}
+template <int F>
+CUresult copy_3d(const CUDA_MEMCPY3D_v2* c) {
+  return called("cuMemcpy3D", F,
+                copy_fields(*c) + fields("", c->Depth, c->srcZ, c->srcHeight, c->dstZ, c->dstHeight));
+}
+CUDA_RESOURCE_DESC_v1 last_resource;
+CUDA_TEXTURE_DESC_v1 last_texture;
+CUresult texture_create(CUtexObject* object, const CUDA_RESOURCE_DESC_v1* r, const CUDA_TEXTURE_DESC_v1* t,
+                        const CUDA_RESOURCE_VIEW_DESC_v1* view) {
+  last_resource = *r;
+  last_texture = *t;
+  *object = 5;
+  return called(
+      "cuTexObjectCreate", 0,
+      fields(r->resType, r->res.pitch2D.format, r->res.pitch2D.numChannels, "address", t->addressMode[0],
+             t->addressMode[1], t->addressMode[2], "filter", t->filterMode, "flags", t->flags, "aniso",
+             t->maxAnisotropy, "border", t->borderColor[2], "view", view != nullptr));
+}
+CUresult texture_resource(CUDA_RESOURCE_DESC_v1* r, CUtexObject) {
+  *r = last_resource;
+  return CUDA_SUCCESS;
+}
+CUresult texture_description(CUDA_TEXTURE_DESC_v1* t, CUtexObject) {
+  *t = last_texture;
+  return CUDA_SUCCESS;
+}
+CUDA_KERNEL_NODE_PARAMS_v2 last_kernel_node;
+CUDA_MEMCPY3D_v2 last_copy_node;
+char node_object;
+CUresult add_kernel_node(CUgraphNode* node, CUgraph, const CUgraphNode*, size_t,
+                         const CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  last_kernel_node = *p;
+  *node = reinterpret_cast<CUgraphNode>(&node_object);
+  return called("cuGraphAddKernelNode", 0, fields(p->gridDimX, p->blockDimZ, p->sharedMemBytes));
+}
+CUresult get_kernel_node(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  *p = last_kernel_node;
+  return CUDA_SUCCESS;
+}
+CUresult add_copy_node(CUgraphNode* node, CUgraph, const CUgraphNode*, size_t, const CUDA_MEMCPY3D_v2* c,
+                       CUcontext ctx) {
+  last_copy_node = *c;
+  *node = reinterpret_cast<CUgraphNode>(&node_object);
+  return called("cuGraphAddMemcpyNode", 0, copy_fields(*c) + fields("", c->Depth, "context", ctx == current));
+}
+CUresult get_copy_node(CUgraphNode, CUDA_MEMCPY3D_v2* c) {
+  *c = last_copy_node;
+  return CUDA_SUCCESS;
+}
+CUresult add_node(CUgraphNode* node, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t,
+                  CUgraphNodeParams* p) {
+  std::string detail = fields(p->type);
+  switch (p->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      detail += fields("", p->kernel.gridDimY, p->kernel.kern != nullptr);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      detail += " " + copy_fields(p->memcpy.copyParams) + fields("", p->memcpy.copyCtx == current);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      detail += fields("", p->memset.width, p->memset.ctx == current);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      p->alloc.dptr = 0x7000;
+      break;
+    default:
+      break;
+  }
+  *node = reinterpret_cast<CUgraphNode>(&node_object);
+  return called("cuGraphAddNode", 0, detail);
+}
+template <int F>
+CUresult launch_ex(const CUlaunchConfig* c, CUfunction, void**, void**) {
+  return called(
+      "cuLaunchKernelEx", F,
+      fields(c->gridDimX, c->blockDimY, c->sharedMemBytes, c->numAttrs, c->numAttrs > 0 ? c->attrs[0].id : -1,
+             c->numAttrs > 0 ? c->attrs[0].value.clusterDim.y : 0));
+}
+template <int F>
+CUresult fill_2d(CUdeviceptr, size_t pitch, unsigned char value, size_t width, size_t height) {
+  return called("cuMemsetD2D8", F, fields(pitch, int{value}, width, height));
+}
+
 struct Entry {
   const char* name;
   void* plain;
@@ -297,6 +414,20 @@ const Entry kEntries[] = {
     SINGLE(cuMemAlloc, allocate),
     SINGLE(cuMemFree, release),
     SINGLE(cuPointerGetAttributes, pointer_attributes),
+    SINGLE(cuArray3DCreate, array_create),
+    SINGLE(cuArray3DGetDescriptor, array_describe),
+    SINGLE(cuTexObjectCreate, texture_create),
+    SINGLE(cuTexObjectGetResourceDesc, texture_resource),
+    SINGLE(cuTexObjectGetTextureDesc, texture_description),
+    SINGLE(cuGraphAddKernelNode, add_kernel_node),
+    SINGLE(cuGraphKernelNodeGetParams, get_kernel_node),
+    SINGLE(cuGraphAddMemcpyNode, add_copy_node),
+    SINGLE(cuGraphMemcpyNodeGetParams, get_copy_node),
+    SINGLE(cuGraphAddNode, add_node),
+    BOTH(cuMemcpy2DUnaligned, copy_2d),
+    BOTH(cuMemcpy3D, copy_3d),
+    BOTH(cuLaunchKernelEx, launch_ex),
+    BOTH(cuMemsetD2D8, fill_2d),
     BOTH(cuLaunchKernel, launch),
     BOTH(cuStreamQuery, stream_query),
     BOTH(cuMemcpy, copy),
