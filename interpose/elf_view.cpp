@@ -1,6 +1,6 @@
 #include "interpose/elf_view.h"
 
-#include <string.h>
+#include "interpose/text.h"
 
 namespace shunt::interpose {
 namespace {
@@ -12,38 +12,24 @@ const T* pointer(const ElfW(Dyn) * entry, uintptr_t base) {
   return reinterpret_cast<const T*>(value < base ? base + value : value);
 }
 
-bool view_of(const dl_phdr_info& info, ElfView* out) {
-  ElfView view;
-  view.base = info.dlpi_addr;
-  view.path = info.dlpi_name ? info.dlpi_name : "";
-  const ElfW(Dyn)* dynamic = nullptr;
-  for (unsigned i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    if (segment.p_type == PT_DYNAMIC)
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(view.base + segment.p_vaddr);
-    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
-    uintptr_t begin = view.base + segment.p_vaddr, end = begin + segment.p_memsz;
-    if (!view.text_begin || begin < view.text_begin) view.text_begin = begin;
-    if (end > view.text_end) view.text_end = end;
-  }
-  if (!dynamic) return false;
+bool read_dynamic(const ElfW(Dyn) * dynamic, ElfView* view) {
   size_t soname = 0;
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
       case DT_SYMTAB:
-        view.symbols = pointer<ElfW(Sym)>(entry, view.base);
+        view->symbols = pointer<ElfW(Sym)>(entry, view->base);
         break;
       case DT_STRTAB:
-        view.strings = pointer<char>(entry, view.base);
+        view->strings = pointer<char>(entry, view->base);
         break;
       case DT_GNU_HASH:
-        view.gnu_hash = pointer<uint32_t>(entry, view.base);
+        view->gnu_hash = pointer<uint32_t>(entry, view->base);
         break;
       case DT_HASH:
-        view.sysv_hash = pointer<uint32_t>(entry, view.base);
+        view->sysv_hash = pointer<uint32_t>(entry, view->base);
         break;
       case DT_VERSYM:
-        view.versions = pointer<ElfW(Versym)>(entry, view.base);
+        view->versions = pointer<ElfW(Versym)>(entry, view->base);
         break;
       case DT_SONAME:
         soname = entry->d_un.d_val;
@@ -52,10 +38,25 @@ bool view_of(const dl_phdr_info& info, ElfView* out) {
         break;
     }
   }
-  if (!view.symbols || !view.strings) return false;
-  if (soname) view.soname = view.strings + soname;
-  *out = view;
+  if (!view->symbols || !view->strings) return false;
+  if (soname) view->soname = view->strings + soname;
   return true;
+}
+
+bool view_of(const dl_phdr_info& info, ElfView* view) {
+  view->base = info.dlpi_addr;
+  view->path = info.dlpi_name ? info.dlpi_name : "";
+  const ElfW(Dyn)* dynamic = nullptr;
+  for (unsigned i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
+    if (segment.p_type == PT_DYNAMIC)
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(view->base + segment.p_vaddr);
+    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
+    uintptr_t begin = view->base + segment.p_vaddr, end = begin + segment.p_memsz;
+    if (!view->text_begin || begin < view->text_begin) view->text_begin = begin;
+    if (end > view->text_end) view->text_end = end;
+  }
+  return dynamic && read_dynamic(dynamic, view);
 }
 
 bool is_us(const ElfView& view) { return view.contains_text(shunt_exports); }
@@ -67,7 +68,7 @@ void* usable(const ElfView& library, uint32_t index, const char* name) {
   if (symbol.st_shndx == SHN_UNDEF || type == STT_GNU_IFUNC || type == STT_TLS) return nullptr;
   if (library.versions && (library.versions[index] & 0x8000))
     return nullptr;  // an old version kept for old programs
-  if (strcmp(library.strings + symbol.st_name, name) != 0) return nullptr;
+  if (!equal(library.strings + symbol.st_name, name)) return nullptr;
   return reinterpret_cast<void*>(library.base + symbol.st_value);
 }
 
@@ -111,15 +112,25 @@ void* find_sysv(const ElfView& library, const char* name) {
   return nullptr;
 }
 
-const char* file_name(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
+using Visitor = int (*)(dl_phdr_info*, size_t, void*);
+using Iterate = int (*)(Visitor, void*);
+
+// libc's own, past any replacement; the loader's lock that it takes keeps the libraries while they are
+// visited.
+Iterate iterate_function() {
+  static Iterate found;  // the same for every thread
+  Iterate known = load(found);
+  if (known) return known;
+  known = reinterpret_cast<Iterate>(find_after_us("dl_iterate_phdr"));
+  if (!known) known = dl_iterate_phdr;
+  store(found, known);
+  return known;
 }
 
 // Calls visit(view) for every loaded library in the loader's order until it returns true.
 template <class Visit>
 bool for_each_library(Visit visit) {
-  return dl_iterate_phdr(
+  return iterate_function()(
              [](dl_phdr_info* info, size_t, void* visit_pointer) -> int {
                ElfView view;
                return view_of(*info, &view) && (*static_cast<Visit*>(visit_pointer))(view);
@@ -136,23 +147,26 @@ void* find_symbol(const ElfView& library, const char* name) {
 
 bool find_library(const char* soname, ElfView* out) {
   return for_each_library([&](const ElfView& view) {
-    if (is_us(view) || strcmp(view.soname ? view.soname : file_name(view.path), soname) != 0) return false;
+    if (is_us(view) || !equal(view.soname ? view.soname : file_name(view.path), soname)) return false;
     *out = view;
     return true;
   });
 }
 
+// Walks the link maps without the loader's lock, which only its own functions can take: what is found is a
+// library the program started with, and those before it in the list have been there as long and are never
+// unloaded.
 void* find_after_us(const char* name) {
-  bool passed = false;
-  void* address = nullptr;
-  for_each_library([&](const ElfView& view) {
-    if (is_us(view)) {
-      passed = true;
-      return false;
-    }
-    return passed && (address = find_symbol(view, name)) != nullptr;
-  });
-  return address;
+  const link_map* map = _r_debug.r_map;
+  while (map && map->l_ld != _DYNAMIC) map = map->l_next;  // that is our own
+  if (!map) return nullptr;
+  for (map = map->l_next; map; map = map->l_next) {
+    ElfView view;
+    view.base = map->l_addr;
+    if (!map->l_ld || !read_dynamic(map->l_ld, &view)) continue;
+    if (void* address = find_symbol(view, name)) return address;
+  }
+  return nullptr;
 }
 
 bool find_definer(const char* name, ElfView* out) {

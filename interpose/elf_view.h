@@ -38,7 +38,8 @@ SHUNT_HIDDEN void* find_symbol(const ElfView& library, const char* name);
 // The first loaded library with that DT_SONAME (or, having none, that file name). False: not loaded.
 SHUNT_HIDDEN bool find_library(const char* soname, ElfView* out);
 
-// The first library loaded after this one that defines the name; our own definition never counts.
+// The first library loaded after this one that defines the name; our own definition never counts. For
+// functions of libc and libdl only: needs nothing but memory, so it works before anything is initialised.
 SHUNT_HIDDEN void* find_after_us(const char* name);
 
 // The first library anywhere, this one excepted, that defines the name.

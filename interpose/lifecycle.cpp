@@ -10,6 +10,7 @@
 
 #include "interpose/loader.h"
 #include "interpose/state.h"
+#include "interpose/text.h"
 
 extern "C" {
 // pthread_atfork proper lives in a static archive and calls exactly this; its version has not changed since
@@ -37,8 +38,7 @@ char g_preload_path[kPathBytes];  // written by the thread that opens the runtim
 State stage() { return static_cast<State>(load(g_state) & 0xff); }
 
 bool means_no(const char* value) {
-  return !*value || !strcmp(value, "0") || !strcmp(value, "false") || !strcmp(value, "off") ||
-         !strcmp(value, "no");
+  return !*value || equal(value, "0") || equal(value, "false") || equal(value, "off") || equal(value, "no");
 }
 
 void read_switch() {

@@ -1,6 +1,6 @@
 #include "interpose/names.h"
 
-#include <string.h>
+#include "interpose/text.h"
 
 namespace shunt::interpose {
 namespace {
@@ -30,12 +30,12 @@ bool may_be_ours(const char* name) {
 // First, middle and last eight bytes: names of the spec are long and share prefixes and suffixes, and a
 // byte-wise hash of them would cost more than the rest of the look-up.
 uint32_t name_hash(const char* name) {
-  size_t size = strlen(name);
+  size_t size = length(name);
   uint64_t first = 0, middle = 0, last = 0;
   if (size >= 8) {
-    memcpy(&first, name, 8);
-    memcpy(&middle, name + size / 2 - 4, 8);
-    memcpy(&last, name + size - 8, 8);
+    __builtin_memcpy(&first, name, 8);
+    __builtin_memcpy(&middle, name + size / 2 - 4, 8);
+    __builtin_memcpy(&last, name + size - 8, 8);
   } else {
     for (size_t i = 0; i < size; ++i) first |= uint64_t{static_cast<unsigned char>(name[i])} << (8 * i);
   }
@@ -49,7 +49,7 @@ const NameRow* find_name(const char* name) {
   for (uint32_t at = hash & kNameHashMask; kNameTable[at]; at = (at + 1) & kNameHashMask) {
     if ((kNameTable[at] ^ hash) >> 16) continue;
     const NameRow& row = kNames[(kNameTable[at] & 0xffff) - 1];
-    if (strcmp(kNamePool + row.offset, name) == 0) return &row;
+    if (equal(kNamePool + row.offset, name)) return &row;
   }
   return nullptr;
 }

@@ -1,7 +1,6 @@
 /* dlsym and dlvsym, and the only place that calls the real ones. entry.S asks shunt_dl*sym_decide and either
  * returns its answer or jumps on to the real function. */
 #include <dlfcn.h>
-#include <string.h>
 
 #include "interpose/loader.h"
 #include "interpose/names.h"

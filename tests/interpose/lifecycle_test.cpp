@@ -1,5 +1,6 @@
 // fork, exec, exit and the rest, each with and without the preload; plus what only the preload can get wrong.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -97,6 +98,25 @@ TEST(LifeCycle, RelativePreloadPathAfterChdirFindsTheRuntimeBesideIt) {
   Outcome run = run_program({"/bin/bash", "-c", script}, {});
   EXPECT_EQ(run.out, "init 0 sync 1005\nox") << run.err;
 }
+
+// A sanitizer's own start-up calls dlsym before its replacements of libc's functions work.
+class Sanitizer : public testing::TestWithParam<const char*> {};
+
+TEST_P(Sanitizer, ProgramRunsUnderThePreload) {
+  std::string program = std::string("life_") + GetParam();
+  if (access((SHUNT_TEST_FILES "/" + program).c_str(), X_OK) != 0)
+    GTEST_SKIP() << "this compiler has no -fsanitize=" << GetParam() << " (issue 2)";
+  // gcc's ASan insists on being first unless told otherwise; a program's user would say so too.
+  Probe probe{program, {"race"}, "normal", {{"ASAN_OPTIONS", "verify_asan_link_order=0"}}};
+  Outcome plain = probe.plain();
+  if (plain.status != 0) GTEST_SKIP() << "the sanitizer does not run on this machine: " << plain.err;
+  for (const Outcome& other : {probe.hooked(), probe.bare(), probe.disabled()}) {
+    EXPECT_EQ(plain.out, other.out) << other.err;
+    EXPECT_EQ(plain.status, other.status) << other.err;
+  }
+  EXPECT_TRUE(probe.hooked().has("hook cuStreamSynchronize 16"));
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, Sanitizer, testing::Values("address", "thread"));
 
 }  // namespace
 }  // namespace shunt::test
