@@ -29,6 +29,15 @@ void initialise_mutex(pthread_mutex_t* mutex) {
   pthread_mutexattr_destroy(&attributes);
 }
 
+int lock_contended(pthread_mutex_t* mutex, uint32_t timeout_ms) {
+  timespec until{};
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += timeout_ms / 1000;
+  until.tv_nsec += static_cast<long>(timeout_ms % 1000) * 1'000'000;
+  if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
+  return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+}
+
 }  // namespace
 
 void initialise(File* file) {
@@ -51,13 +60,20 @@ bool matches(const File* file, size_t bytes, std::string& why) {
   return false;
 }
 
+namespace {
+std::atomic<uint64_t> g_worst_wait_ns{0};
+}
+uint64_t worst_lock_wait_ns() { return g_worst_wait_ns.load(std::memory_order_relaxed); }
+
 bool lock(pthread_mutex_t* mutex, uint32_t timeout_ms) {
-  timespec until{};
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += timeout_ms / 1000;
-  until.tv_nsec += static_cast<long>(timeout_ms % 1000) * 1'000'000;
-  if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
-  int rc = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+  int rc = pthread_mutex_trylock(mutex);
+  if (rc == EBUSY) {
+    uint64_t start = boottime_ns();
+    rc = lock_contended(mutex, timeout_ms);
+    uint64_t waited = boottime_ns() - start, worst = g_worst_wait_ns.load(std::memory_order_relaxed);
+    while (worst < waited && !g_worst_wait_ns.compare_exchange_weak(worst, waited)) {
+    }
+  }
   // Its last holder died: what it guards is written so that every prefix of the writing is sound (see
   // layout.h).
   if (rc == EOWNERDEAD) rc = pthread_mutex_consistent(mutex);

@@ -63,6 +63,7 @@ bool matches(const File* file, size_t bytes, std::string& why);
 // Locks a robust mutex, for a limited time: a stopped process must not stop the others. false: not locked.
 bool lock(pthread_mutex_t* mutex, uint32_t timeout_ms);
 void unlock(pthread_mutex_t* mutex);
+uint64_t worst_lock_wait_ns();  // of this process so far
 
 uint64_t boottime_ns();
 uint64_t pid_namespace();
