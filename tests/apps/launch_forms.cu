@@ -61,11 +61,12 @@ int main(int argc, char** argv) {
   CUDA(cudaLaunchKernelEx(&config, stepped<11>, v, count));
   check("cudaLaunchKernelEx", [](int& x) { x += 43; });
 
-  cudaFunction_t handle;
-  CUDA(cudaGetFuncBySymbol(&handle, reinterpret_cast<const void*>(stepped<2>)));
+  cudaKernel_t handle;
+  CUDA(cudaGetKernel(&handle, reinterpret_cast<const void*>(stepped<2>)));
   void* step_args[] = {&v, &count};
-  CUDA(cudaLaunchKernel(handle, dim3(1, 32, 1), dim3(64), step_args, 0, stream));
-  check("function handle", [](int& x) { x += 34; });
+  CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(handle), dim3(1, 32, 1), dim3(64), step_args, 0,
+                        stream));
+  check("kernel handle", [](int& x) { x += 34; });
 
   // drv_kernels.ptx lies beside the program.
   std::string path = argv[0];

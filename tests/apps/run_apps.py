@@ -107,6 +107,11 @@ def sorted_lines(text):
     return "".join(sorted(text.splitlines(True)))
 
 
+def shortened(text, most=40):
+    lines = text.rstrip().split("\n")
+    return "\n".join(lines if len(lines) <= most else lines[:most] + [f"({len(lines) - most} more lines)"])
+
+
 def difference(what, want, got):
     if want == got:
         return []
@@ -143,7 +148,7 @@ def main():
             shown = f"{before:6.2f} s" + (f" {after:6.2f} s" if args.mode != "plain" else "")
             print(f"{name:24} {shown}  {'FAILED' if problems else 'ok'}", flush=True)
             for problem in problems:
-                print("    " + problem.rstrip().replace("\n", "\n    "))
+                print("    " + shortened(problem).replace("\n", "\n    "))
             if problems:
                 failed.append(name)
     print(f"{args.mode}: {' '.join(failed) or 'no difference'}")
