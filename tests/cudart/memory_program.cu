@@ -1,4 +1,4 @@
-// Copies in every shape, arrays, textures and surfaces, pools, graphs built by hand and captured.
+// Copies in every shape, pinned and managed memory, pools, graphs built by hand and captured, events, peers.
 #include <cstdint>
 #include <vector>
 
@@ -9,15 +9,6 @@ __global__ void add_one(int* data, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) data[i] += 1;
 }
-__global__ void sample(cudaTextureObject_t texture, float* out, int width) {
-  const int i = threadIdx.x;
-  out[i] = tex2D<float>(texture, (i % width) + 0.5f, (i / width) + 0.5f);
-}
-__global__ void write_surface(cudaSurfaceObject_t surface, int width) {
-  const int i = threadIdx.x;
-  surf2Dwrite(static_cast<float>(100 + i), surface, (i % width) * static_cast<int>(sizeof(float)), i / width);
-}
-__global__ void fetch(cudaTextureObject_t texture, int* out) { out[threadIdx.x] = tex1Dfetch<int>(texture, threadIdx.x); }
 
 static void copies_2d() {
   const size_t width = 100, height = 7;
@@ -33,7 +24,8 @@ static void copies_2d() {
   OK(cudaMemcpy2D(device, pitch, host.data(), width, width, height, cudaMemcpyHostToDevice));
   OK(cudaMemcpy2D(back.data(), width, device, pitch, width, height, cudaMemcpyDefault));
   EXPECT(back == host);
-  GIVES(cudaErrorInvalidPitchValue, cudaMemcpy2D(back.data(), width - 1, device, pitch, width, height, cudaMemcpyDefault));
+  GIVES(cudaErrorInvalidPitchValue,
+        cudaMemcpy2D(back.data(), width - 1, device, pitch, width, height, cudaMemcpyDefault));
   OK(cudaMemcpy2D(back.data(), width, device, pitch, 0, height, cudaMemcpyDeviceToHost));
   OK(cudaFree(device));
   cudaGetLastError();
@@ -62,79 +54,6 @@ static void copies_3d() {
   copy.srcArray = reinterpret_cast<cudaArray_t>(&copy);
   GIVES(cudaErrorInvalidValue, cudaMemcpy3D(&copy));  // two sources
   OK(cudaFree(device.ptr));
-  cudaGetLastError();
-}
-
-static void arrays_and_textures() {
-  const int width = 8, height = 4;
-  std::vector<float> host(width * height), back(width * height);
-  for (size_t i = 0; i < host.size(); ++i) host[i] = 0.5f * static_cast<float>(i);
-  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
-  cudaArray_t array = nullptr;
-  OK(cudaMallocArray(&array, &format, width, height, cudaArraySurfaceLoadStore));
-  cudaChannelFormatDesc got{};
-  cudaExtent extent{};
-  unsigned flags = 0;
-  OK(cudaArrayGetInfo(&got, &extent, &flags, array));
-  EXPECT(got.x == 32 && got.y == 0 && got.f == cudaChannelFormatKindFloat);
-  EXPECT(extent.width == 8 && extent.height == 4 && extent.depth == 0 && flags == cudaArraySurfaceLoadStore);
-  const size_t row = width * sizeof(float);
-  OK(cudaMemcpy2DToArray(array, 0, 0, host.data(), row, row, height, cudaMemcpyHostToDevice));
-  OK(cudaMemcpy2DFromArray(back.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
-  EXPECT(back == host);
-  // The linear forms wrap at row ends.
-  std::vector<float> run(width + 3, 9.0f);
-  OK(cudaMemcpyToArray(array, 5 * sizeof(float), 1, run.data(), run.size() * sizeof(float), cudaMemcpyHostToDevice));
-  OK(cudaMemcpy2DFromArray(back.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
-  bool right = true;
-  for (int i = 0; i < width * height; ++i) right = right && back[i] == (i >= 13 && i < 13 + width + 3 ? 9.0f : host[i]);
-  EXPECT(right);
-
-  cudaResourceDesc resource{};
-  resource.resType = cudaResourceTypeArray;
-  resource.res.array.array = array;
-  cudaTextureDesc description{};
-  description.addressMode[0] = description.addressMode[1] = cudaAddressModeClamp;
-  description.filterMode = cudaFilterModePoint;
-  description.readMode = cudaReadModeElementType;
-  cudaTextureObject_t texture = 0;
-  OK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
-  cudaTextureDesc described{};
-  OK(cudaGetTextureObjectTextureDesc(&described, texture));
-  EXPECT(described.addressMode[0] == cudaAddressModeClamp && described.readMode == cudaReadModeElementType);
-  float* out = nullptr;
-  OK(cudaMalloc(&out, host.size() * sizeof(float)));
-  sample<<<1, width * height>>>(texture, out, width);
-  std::vector<float> sampled(host.size());
-  OK(cudaMemcpy(sampled.data(), out, sampled.size() * sizeof(float), cudaMemcpyDeviceToHost));
-  EXPECT(sampled == back);
-  cudaSurfaceObject_t surface = 0;
-  OK(cudaCreateSurfaceObject(&surface, &resource));
-  write_surface<<<1, width * height>>>(surface, width);
-  OK(cudaMemcpy2DFromArray(back.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
-  EXPECT(back[0] == 100.0f && back[31] == 131.0f);
-  OK(cudaDestroySurfaceObject(surface));
-  OK(cudaDestroyTextureObject(texture));
-  OK(cudaFreeArray(array));
-
-  int values[16];
-  for (int i = 0; i < 16; ++i) values[i] = i * i;
-  int *linear = nullptr, *fetched = nullptr;
-  OK(cudaMalloc(&linear, sizeof values));
-  OK(cudaMalloc(&fetched, sizeof values));
-  OK(cudaMemcpy(linear, values, sizeof values, cudaMemcpyHostToDevice));
-  cudaResourceDesc flat{};
-  flat.resType = cudaResourceTypeLinear;
-  flat.res.linear.devPtr = linear;
-  flat.res.linear.desc = cudaCreateChannelDesc<int>();
-  flat.res.linear.sizeInBytes = sizeof values;
-  OK(cudaCreateTextureObject(&texture, &flat, &description, nullptr));
-  fetch<<<1, 16>>>(texture, fetched);
-  int got_values[16];
-  OK(cudaMemcpy(got_values, fetched, sizeof got_values, cudaMemcpyDeviceToHost));
-  EXPECT(std::memcmp(values, got_values, sizeof values) == 0);
-  const cudaChannelFormatDesc three = cudaCreateChannelDesc(8, 8, 8, 0, cudaChannelFormatKindUnsigned);
-  GIVES(cudaErrorInvalidChannelDescriptor, cudaMallocArray(&array, &three, 4, 4));
   cudaGetLastError();
 }
 
@@ -171,7 +90,8 @@ static void host_memory() {
   EXPECT(pinned[0] == 5);
   cudaPointerAttributes attributes{};
   OK(cudaPointerGetAttributes(&attributes, pinned));
-  EXPECT(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == pinned && attributes.devicePointer == mapped);
+  EXPECT(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == pinned &&
+         attributes.devicePointer == mapped);
   OK(cudaFreeHost(pinned));
   int* managed = nullptr;
   OK(cudaMallocManaged(&managed, 16 * sizeof(int)));
@@ -203,7 +123,8 @@ static void graphs() {
   fill.width = n;
   fill.height = 1;
   fill.value = 10;
-  cudaGraphNode_t fill_node = nullptr, kernel_node = nullptr, copy_node = nullptr, host_node = nullptr, symbol_node = nullptr;
+  cudaGraphNode_t fill_node = nullptr, kernel_node = nullptr, copy_node = nullptr, host_node = nullptr,
+                  symbol_node = nullptr;
   OK(cudaGraphAddMemsetNode(&fill_node, graph, nullptr, 0, &fill));
   int count = n;
   void* arguments[] = {&data, &count};
@@ -217,18 +138,21 @@ static void graphs() {
   OK(cudaGraphKernelNodeGetParams(kernel_node, &got));
   EXPECT(got.func == reinterpret_cast<void*>(add_one) && got.blockDim.x == n);
   std::vector<int> host(n, -1);
-  OK(cudaGraphAddMemcpyNode1D(&copy_node, graph, &kernel_node, 1, host.data(), data, n * sizeof(int), cudaMemcpyDeviceToHost));
+  OK(cudaGraphAddMemcpyNode1D(&copy_node, graph, &kernel_node, 1, host.data(), data, n * sizeof(int),
+                              cudaMemcpyDeviceToHost));
   static int calls = 0;
   cudaHostNodeParams call{[](void* counter) { ++*static_cast<int*>(counter); }, &calls};
   OK(cudaGraphAddHostNode(&host_node, graph, &copy_node, 1, &call));
   int from_symbol = 0;
-  OK(cudaGraphAddMemcpyNodeFromSymbol(&symbol_node, graph, nullptr, 0, &from_symbol, word, sizeof word, 0, cudaMemcpyDeviceToHost));
+  OK(cudaGraphAddMemcpyNodeFromSymbol(&symbol_node, graph, nullptr, 0, &from_symbol, word, sizeof word, 0,
+                                      cudaMemcpyDeviceToHost));
   size_t nodes = 0;
   OK(cudaGraphGetNodes(graph, nullptr, &nodes));
   EXPECT(nodes == 5);
   cudaMemcpy3DParms copied{};
   OK(cudaGraphMemcpyNodeGetParams(copy_node, &copied));
-  EXPECT(copied.extent.width == n * sizeof(int) && copied.kind == cudaMemcpyDeviceToHost && copied.dstPtr.ptr == host.data());
+  EXPECT(copied.extent.width == n * sizeof(int) && copied.kind == cudaMemcpyDeviceToHost &&
+         copied.dstPtr.ptr == host.data());
   cudaGraphExec_t exec = nullptr;
   OK(cudaGraphInstantiate(&exec, graph, 0));
   cudaStream_t stream = nullptr;
@@ -343,8 +267,8 @@ static void peers() {
 }
 
 int main(int argc, char** argv) {
-  static const Section sections[] = {{"copies_2d", copies_2d}, {"copies_3d", copies_3d},     {"arrays_and_textures", arrays_and_textures},
-                                     {"pools", pools},         {"host_memory", host_memory}, {"graphs", graphs},
-                                     {"events", events},       {"peers", peers}};
+  static const Section sections[] = {
+      {"copies_2d", copies_2d}, {"copies_3d", copies_3d}, {"pools", pools}, {"host_memory", host_memory},
+      {"graphs", graphs},       {"events", events},       {"peers", peers}};
   return run_section(sections, argc, argv);
 }
