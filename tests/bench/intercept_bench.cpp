@@ -1,6 +1,6 @@
 // Rows of BENCH.md `intercept` that belong to libshunt.so: one child process per sample, with and without the
-// preload in turn. hooked_stub_added_ns is the interposer's share of a hooked call: slot, forward and counter
-// of the stub runtime.
+// preload in turn. hooked_off_added_ns: a hook that finds no engine on (one load) and calls the real
+// function.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,9 @@ namespace {
 // Nanoseconds a call, or NaN when the child failed (which fails the row).
 double sample(const char* way, bool preloaded, bool quick) {
   std::vector<const char*> environment = {"LC_ALL=C"};
-  if (preloaded) environment = {"LC_ALL=C", "LD_PRELOAD=" SHUNT_PRELOAD, "SHUNT_RT_PATH=" SHUNT_STUB_RT};
+  if (preloaded)
+    environment = {"LC_ALL=C", "LD_PRELOAD=" SHUNT_PRELOAD, "SHUNT_RT_PATH=" SHUNT_STUB_RT,
+                   "STUB_RT_FORWARD=1"};
   environment.push_back(nullptr);
   const char* arguments[] = {SHUNT_CHILD, way, quick ? "200000" : "2000000", nullptr};
   int ends[2];

@@ -1,7 +1,8 @@
 // A stand-in libshunt_rt.so: hooks every entry point that is not harmless with a typed forward that counts.
 // STUB_RT_DRAIN=1 asks for draining trampolines, STUB_RT_DECLINE=1 refuses to start, STUB_RT_SLEEP_MS delays
-// the opening, STUB_RT_NESTED=1 makes it look things up while it opens, STUB_RT_HARMLESS=1 hooks the harmless
-// ones too, STUB_RT_LOG=path appends one letter per life-cycle call.
+// the opening, STUB_RT_FORWARD=1 hooks without counting, STUB_RT_NESTED=1 makes it look things up while it
+// opens, STUB_RT_HARMLESS=1 hooks the harmless ones too, STUB_RT_LOG=path appends one letter per life-cycle
+// call.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,9 +38,30 @@ struct Hook<slot, R (*)(A...)> {
     return reinterpret_cast<R (*)(A...)>(g_host->real(slot))(arguments...);
   }
 };
+// What a runtime with every engine off does: one load, then the real function. For the bench.
+void* g_chain;
+void* g_real[SHUNT_SLOT_COUNT];
+template <ShuntSlot slot, class F>
+struct Forward;
+template <ShuntSlot slot, class R, class... A>
+struct Forward<slot, R (*)(A...)> {
+  static R call(A... arguments) {
+    if (__atomic_load_n(&g_chain, __ATOMIC_ACQUIRE)) return Hook<slot, R (*)(A...)>::call(arguments...);
+    return reinterpret_cast<R (*)(A...)>(g_real[slot])(arguments...);
+  }
+};
+
+bool flag(const char* name);
+
 template <ShuntSlot slot>
 void install() {
   using Signature = typename shunt::link::SlotSignature<slot>::type;
+  static const bool forward = flag("STUB_RT_FORWARD");
+  if (forward) {
+    g_real[slot] = g_host->real(slot);
+    g_host->set_hook(slot, reinterpret_cast<void*>(&Forward<slot, Signature>::call));
+    return;
+  }
   g_host->set_hook(slot, reinterpret_cast<void*>(&Hook<slot, Signature>::call));
 }
 
