@@ -30,12 +30,21 @@ void initialise_mutex(pthread_mutex_t* mutex) {
 }
 
 int lock_contended(pthread_mutex_t* mutex, uint32_t timeout_ms) {
+#ifdef __SANITIZE_THREAD__
+  constexpr clockid_t kClock = CLOCK_REALTIME;  // ThreadSanitizer does not know pthread_mutex_clocklock
+#else
+  constexpr clockid_t kClock = CLOCK_MONOTONIC;
+#endif
   timespec until{};
-  clock_gettime(CLOCK_MONOTONIC, &until);
+  clock_gettime(kClock, &until);
   until.tv_sec += timeout_ms / 1000;
   until.tv_nsec += static_cast<long>(timeout_ms % 1000) * 1'000'000;
   if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
-  return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+#ifdef __SANITIZE_THREAD__
+  return pthread_mutex_timedlock(mutex, &until);
+#else
+  return pthread_mutex_clocklock(mutex, kClock, &until);
+#endif
 }
 
 }  // namespace
@@ -51,7 +60,8 @@ void initialise(File* file) {
 }
 
 bool matches(const File* file, size_t bytes, std::string& why) {
-  if (bytes != sizeof(File) || file->magic != kMagic || file->ready.load(std::memory_order_acquire) != 1)
+  // `ready` is looked at first: what its maker wrote before is then seen.
+  if (bytes != sizeof(File) || file->ready.load(std::memory_order_acquire) != 1 || file->magic != kMagic)
     why = "is damaged: shunt ledger --repair makes a new one";
   else if (file->version != kVersion || file->bytes != sizeof(File))
     why = "was made by another version of shunt: end its processes, or run shunt ledger --repair";

@@ -430,12 +430,12 @@ void Ledger::State::read_row(int s, int device, uint64_t out[5]) const {
     if (attempt == kSpins && !alive(s)) return;
     if (attempt >= kSpins) usleep(kNap_us);
     uint64_t before = slot_ref.sequence.load(std::memory_order_acquire);
-    out[0] = use.used.load(std::memory_order_relaxed);
-    out[1] = use.reserved.load(std::memory_order_relaxed);
-    out[2] = use.spilled.load(std::memory_order_relaxed);
-    out[3] = use.wanted.load(std::memory_order_relaxed);
-    out[4] = use.freed.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    // Acquire: the second look at the sequence must not come before these.
+    out[0] = use.used.load(std::memory_order_acquire);
+    out[1] = use.reserved.load(std::memory_order_acquire);
+    out[2] = use.spilled.load(std::memory_order_acquire);
+    out[3] = use.wanted.load(std::memory_order_acquire);
+    out[4] = use.freed.load(std::memory_order_acquire);
     if (before % 2 == 0 && slot_ref.sequence.load(std::memory_order_relaxed) == before) return;
   }
 }

@@ -85,12 +85,14 @@ void initialise_segment(Segment* segment, const BoxSpec& spec) {
 }
 
 bool segment_matches(const Segment* segment, size_t bytes, std::string& error) {
+  // Looked at first: what its maker wrote before is then seen.
+  bool ready = bytes >= sizeof(Segment) && segment->ready.load(std::memory_order_acquire) == 1;
   if (bytes < sizeof(Segment) || segment->magic != kSegmentMagic) {
     error = "is not a simgpu box";
   } else if (segment->version != kSegmentVersion || segment->bytes != sizeof(Segment)) {
     error = "has layout version " + std::to_string(segment->version) + ", this library has " +
             std::to_string(kSegmentVersion) + ": use one build of simgpu for all processes";
-  } else if (segment->ready.load(std::memory_order_acquire) != 1) {
+  } else if (!ready) {
     error = "was left half made by a launcher that died: start a new one with shunt run --sim";
   } else if (segment->device_count == 0 || segment->device_count > kMaxDevices) {
     error = "is damaged (device count)";
