@@ -29,7 +29,10 @@ ThreadState& detail::create_thread_state() {
 }
 
 void thread_states_after_fork() {
-  if (detail::thread_state) *detail::thread_state = ThreadState{};
+  if (!detail::thread_state) return;
+  const int index = detail::thread_state->index;  // still this thread's own
+  *detail::thread_state = ThreadState{};
+  detail::thread_state->index = index;
 }
 
 }  // namespace shunt::model

@@ -24,7 +24,8 @@ struct DeviceFacts {
     return profile || o.profile ? profile == o.profile
                                 : name == o.name && compute_capability == o.compute_capability;
   }
-  // What people call the model: "B200", "Rubin" (whose board has only a placeholder name), else the driver's name.
+  // What people call the model: "B200", "Rubin" (whose board has only a placeholder name), else the driver's
+  // name.
   std::string label() const;
   bool busy() const { return processes > 0 || utilisation_pct > 10; }
 };

@@ -12,7 +12,8 @@ std::string DeviceFacts::label() const {
   std::string out(profile->key);
   const bool model_number = std::any_of(out.begin(), out.end(), [](char c) { return c >= '0' && c <= '9'; });
   for (size_t i = 0; i < out.size() && out[i] != '-'; i++)
-    if (i == 0 || model_number) out[i] = static_cast<char>(out[i] >= 'a' && out[i] <= 'z' ? out[i] - 32 : out[i]);
+    if (i == 0 || model_number)
+      out[i] = static_cast<char>(out[i] >= 'a' && out[i] <= 'z' ? out[i] - 32 : out[i]);
   return out;
 }
 

@@ -17,11 +17,14 @@ int config_verb(const std::vector<std::string>& arguments) {
   if (flags.help) {
     printf(
         "Usage: shunt config [--show-origin] [--json] [options of shunt run]\n\n"
-        "Prints the settings `shunt run` would use. Order: flag > environment > --config > ./shunt.toml > user file > default.\n\n"
+        "Prints the settings `shunt run` would use. Order: flag > environment > --config > ./shunt.toml > "
+        "user file > default.\n\n"
         "Examples:\n  shunt config --show-origin\n  SHUNT_GRAPHS=off shunt config --json\n");
     return 0;
   }
-  if (!flags.rest.empty()) return fail(kFailed, "unexpected argument '" + flags.rest[0] + "'; usage: shunt config [--show-origin] [--json]");
+  if (!flags.rest.empty())
+    return fail(kFailed,
+                "unexpected argument '" + flags.rest[0] + "'; usage: shunt config [--show-origin] [--json]");
   std::vector<config::Problem> problems;
   const config::Config config = resolve(flags, problems);
   config::parse_hints(config.list(config::OptionId::hint), problems);
@@ -30,7 +33,10 @@ int config_verb(const std::vector<std::string>& arguments) {
     for (const config::OptionInfo& o : config::options()) {
       if (o.scope == config::Scope::internal) continue;
       const config::Setting& s = config.setting(o.id);
-      j["settings"][std::string(o.name)] = {{"value", s.text}, {"origin", config::origin_name(s.origin)}, {"source", s.source}, {"variable", o.env()}};
+      j["settings"][std::string(o.name)] = {{"value", s.text},
+                                            {"origin", config::origin_name(s.origin)},
+                                            {"source", s.source},
+                                            {"variable", o.env()}};
     }
     j["problems"] = nlohmann::ordered_json::array();
     for (const config::Problem& p : problems) j["problems"].push_back(p.line());
@@ -42,7 +48,9 @@ int config_verb(const std::vector<std::string>& arguments) {
       if (o.scope == config::Scope::internal) continue;
       const config::Setting& s = config.setting(o.id);
       rows.push_back({std::string(o.name), s.text.empty() ? "-" : s.text});
-      if (flags.show_origin) rows.back().insert(rows.back().end(), {std::string(config::origin_name(s.origin)), s.source.empty() ? "" : s.source});
+      if (flags.show_origin)
+        rows.back().insert(rows.back().end(),
+                           {std::string(config::origin_name(s.origin)), s.source.empty() ? "" : s.source});
     }
     printf("%s", table(rows).c_str());
     for (const config::Problem& p : problems) warn(p.line());

@@ -17,7 +17,7 @@
 namespace shunt::tool {
 namespace {
 
-std::string g_nvml;   // simgpu's library; the loader is a plain function
+std::string g_nvml;  // simgpu's library; the loader is a plain function
 
 void* open_simulated(const char*) { return dlopen(g_nvml.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
@@ -35,10 +35,13 @@ int devices_verb(const std::vector<std::string>& arguments) {
     printf(
         "Usage: shunt devices [--json] [--sim SPEC [--sim-links LINKS]]\n\n"
         "Lists the devices with their memory, load, power and links, through NVML.\n\n"
-        "Examples:\n  shunt devices\n  shunt devices --sim b200:2,rubin:2\n  shunt devices --sim rubin:1 --json\n");
+        "Examples:\n  shunt devices\n  shunt devices --sim b200:2,rubin:2\n  shunt devices --sim rubin:1 "
+        "--json\n");
     return 0;
   }
-  if (!flags.rest.empty()) return fail(kFailed, "unexpected argument '" + flags.rest[0] + "'; usage: shunt devices [--json] [--sim SPEC]");
+  if (!flags.rest.empty())
+    return fail(kFailed,
+                "unexpected argument '" + flags.rest[0] + "'; usage: shunt devices [--json] [--sim SPEC]");
   std::vector<config::Problem> problems;
   const config::Config config = resolve(flags, problems);
   for (const config::Problem& p : problems) {
@@ -50,9 +53,12 @@ int devices_verb(const std::vector<std::string>& arguments) {
   if (!sim.empty()) {
     Simulation box;
     std::string error;
-    if (!make_simulation(sim, config.text(config::OptionId::sim_links), false, box, error)) return fail(kFailed, error);
+    if (!make_simulation(sim, config.text(config::OptionId::sim_links), false, box, error))
+      return fail(kFailed, error);
     const Layout layout = find_layout();
-    if (layout.simgpu.empty()) return fail(kFailed, "simgpu is not in " + layout.looked_in + "/simgpu; build or install shunt completely");
+    if (layout.simgpu.empty())
+      return fail(kFailed,
+                  "simgpu is not in " + layout.looked_in + "/simgpu; build or install shunt completely");
     unsetenv("SIMGPU_BOX");
     setenv("SIMGPU_SPEC", sim.c_str(), 1);
     setenv("SIMGPU_LINKS", config.text(config::OptionId::sim_links).c_str(), 1);
@@ -63,7 +69,8 @@ int devices_verb(const std::vector<std::string>& arguments) {
   const auto monitor = monitor::Monitor::open(error, loader);
   if (!monitor) return fail(kFailed, error + "; `shunt devices --sim b200:2` shows a simulated box");
   const monitor::Snapshot now = monitor->read();
-  const std::string text = flags.json ? tools::render_json(now) : tools::render_table(now, terminal_columns());
+  const std::string text =
+      flags.json ? tools::render_json(now) : tools::render_table(now, terminal_columns());
   printf("%s%s", text.c_str(), !text.empty() && text.back() == '\n' ? "" : "\n");
   return 0;
 }

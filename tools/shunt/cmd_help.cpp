@@ -14,20 +14,25 @@ void topic_env() {
   printf("Variables; each equals the flag of `shunt run` and the key of shunt.toml.\n\n");
   std::vector<std::vector<std::string>> rows{{"variable", "default", "values"}};
   for (const config::OptionInfo& o : config::options())
-    if (o.scope != config::Scope::internal) rows.push_back({o.env(), o.default_value.empty() ? "-" : std::string(o.default_value), std::string(o.choices)});
+    if (o.scope != config::Scope::internal)
+      rows.push_back(
+          {o.env(), o.default_value.empty() ? "-" : std::string(o.default_value), std::string(o.choices)});
   printf("%s\n`shunt run --help` explains each.\n", table(rows).c_str());
 }
 
 void topic_reasons() {
   printf("Reasons of decisions, as they appear in logs, summaries and traces.\n\n");
-  for (const ReasonInfo& r : reasons()) printf("%s\n    %s\n", std::string(r.name).c_str(), std::string(r.doc).c_str());
+  for (const ReasonInfo& r : reasons())
+    printf("%s\n    %s\n", std::string(r.name).c_str(), std::string(r.doc).c_str());
 }
 
 void topic_models() {
   printf("Device models for --sim and --hint model=.\n\n");
   std::vector<std::vector<std::string>> rows{{"model", "name", "compute capability", "memory"}};
   for (const profiles::Profile& p : profiles::all())
-    rows.push_back({std::string(p.key), std::string(p.name), std::to_string(p.cc_major) + "." + std::to_string(p.cc_minor), config::format_bytes(static_cast<uint64_t>(p.memory_bytes.value))});
+    rows.push_back({std::string(p.key), std::string(p.name),
+                    std::to_string(p.cc_major) + "." + std::to_string(p.cc_minor),
+                    config::format_bytes(static_cast<uint64_t>(p.memory_bytes.value))});
   printf("%s", table(rows).c_str());
 }
 
@@ -35,21 +40,29 @@ void topic_sim() {
   printf(
       "--sim model[:count][@key=value...][,more]   e.g. b200:2,rubin:2@mem=64GiB@power=800\n"
       "--sim-links nvlink5|nvlink6|pcie5|pcie6|none|FILE.toml\n\n"
-      "Programs run on simgpu, a software CUDA platform. They must use the shared CUDA runtime (nvcc -cudart shared) or the\n"
+      "Programs run on simgpu, a software CUDA platform. They must use the shared CUDA runtime (nvcc -cudart "
+      "shared) or the\n"
       "driver API, and carry PTX. `shunt help models` lists the models.\n");
 }
 
 void topic_placement() {
   printf(
-      "Default: the model CUDA would have used; among devices of that model an idle one before a busy one, then the one with\n"
-      "most free memory (differences below 2 %% do not count), then the lowest ordinal. All visible devices stay visible, the\n"
-      "chosen one comes first. CUDA_VISIBLE_DEVICES limits the choice. With several local ranks nothing is reordered.\n\n"
-      "--hint mem=SIZE      free memory must reach SIZE + 8 %%; if no device of the default model can, any model may\n"
-      "--hint context=N     with kv-bytes-per-token= (and batch=) adds to mem; above 64K prefers the model with most memory\n"
+      "Default: the model CUDA would have used; among devices of that model an idle one before a busy one, "
+      "then the one with\n"
+      "most free memory (differences below 2 %% do not count), then the lowest ordinal. All visible devices "
+      "stay visible, the\n"
+      "chosen one comes first. CUDA_VISIBLE_DEVICES limits the choice. With several local ranks nothing is "
+      "reordered.\n\n"
+      "--hint mem=SIZE      free memory must reach SIZE + 8 %%; if no device of the default model can, any "
+      "model may\n"
+      "--hint context=N     with kv-bytes-per-token= (and batch=) adds to mem; above 64K prefers the model "
+      "with most memory\n"
       "--hint role=R        forward: most memory; augment, or train with batch <= 8: least memory\n"
       "--hint model=M       that model\n"
-      "--placement=mixed    best rate over all models      --placement=shadow   say it, do not do it      --placement=off\n\n"
-      "Another model than the default one may give other bits; the start line then says `device model differs`.\n");
+      "--placement=mixed    best rate over all models      --placement=shadow   say it, do not do it      "
+      "--placement=off\n\n"
+      "Another model than the default one may give other bits; the start line then says `device model "
+      "differs`.\n");
 }
 
 int help_verb(const std::vector<std::string>& arguments) {
@@ -79,7 +92,9 @@ int help_verb(const std::vector<std::string>& arguments) {
     names.emplace_back(v.name);
   }
   const std::string near = config::nearest(arguments[0], names);
-  return fail(kFailed, "no topic '" + arguments[0] + "'; " + (near.empty() ? "`shunt help` lists the topics" : "did you mean `shunt help " + near + "`?"));
+  return fail(kFailed, "no topic '" + arguments[0] + "'; " +
+                           (near.empty() ? "`shunt help` lists the topics"
+                                         : "did you mean `shunt help " + near + "`?"));
 }
 
 SHUNT_VERB("help", 95, "a verb or topic explained", help_verb)

@@ -41,7 +41,8 @@ const char* const kHelp =
     "  shunt run --sim b200:2,rubin:2@mem=64GiB -- ./train\n"
     "  shunt run -o run.shunt --summary -- ./train      decisions are kept in run.shunt\n"
     "  nsys profile shunt run -- ./train                profilers go outside\n\n"
-    "Exit status: the program's; 125 shunt failed, 126 the program cannot be executed, 127 it was not found.\n\n"
+    "Exit status: the program's; 125 shunt failed, 126 the program cannot be executed, 127 it was not "
+    "found.\n\n"
     "Options (each is also a variable SHUNT_NAME and a key of shunt.toml):\n";
 
 // Everything the steps of a run share.
@@ -54,7 +55,7 @@ struct Run {
   bool simulated = false;
   std::vector<placement::DeviceFacts> devices;
   placement::Plan plan;
-  std::string note;                 // instead of a placement: no device, no monitor
+  std::string note;  // instead of a placement: no device, no monitor
   Environment environment;
   std::vector<std::string> arguments;
   std::string trace_folder, temporary;
@@ -69,13 +70,20 @@ int check_settings(const ParsedFlags& flags, Run& run) {
     std::vector<std::string> keys;
     for (const auto& p : profiles::all()) keys.emplace_back(p.key);
     const std::string near = config::nearest(run.hints.model, keys);
-    problems.push_back({"hint", "model=" + run.hints.model, near.empty() ? "`shunt help models` lists the models" : "did you mean model=" + near + "?"});
+    problems.push_back(
+        {"hint", "model=" + run.hints.model,
+         near.empty() ? "`shunt help models` lists the models" : "did you mean model=" + near + "?"});
   }
-  // A flag was typed for this run: it is refused. A variable or file may be old: it is reported and the program starts.
+  // A flag was typed for this run: it is refused. A variable or file may be old: it is reported and the
+  // program starts.
   const bool strict = run.config.flag(OptionId::strict);
   for (const config::Problem& p : problems) {
-    const bool typed = p.what.starts_with("--") || (p.what == "hint" && run.config.setting(OptionId::hint).origin == config::Origin::flag);
-    if (typed || strict) return fail(kFailed, (p.what == "hint" ? "--hint" : "") + (p.what == "hint" ? p.line().substr(4) : p.line()));
+    const bool typed =
+        p.what.starts_with("--") ||
+        (p.what == "hint" && run.config.setting(OptionId::hint).origin == config::Origin::flag);
+    if (typed || strict)
+      return fail(kFailed,
+                  (p.what == "hint" ? "--hint" : "") + (p.what == "hint" ? p.line().substr(4) : p.line()));
     warn(p.line());
   }
   return 0;
@@ -88,35 +96,50 @@ int check_program(Run& run) {
   const std::string& path = run.program.path;
   if (run.simulated) {
     if (run.program.static_cudart)
-      return fail(kFailed, "program '" + path + "' has the CUDA runtime linked statically, which talks to NVIDIA's driver only; --sim needs the shared one: rebuild with `nvcc -cudart shared`");
+      return fail(kFailed, "program '" + path +
+                               "' has the CUDA runtime linked statically, which talks to NVIDIA's driver "
+                               "only; --sim needs the shared one: rebuild with `nvcc -cudart shared`");
     if (!run.program.device_code.empty() && !run.program.has_ptx())
-      return fail(kFailed, "program '" + path + "' carries machine code only and simgpu executes PTX; rebuild with PTX, e.g. `nvcc -gencode arch=compute_90,code=compute_90`");
+      return fail(kFailed, "program '" + path +
+                               "' carries machine code only and simgpu executes PTX; rebuild with PTX, e.g. "
+                               "`nvcc -gencode arch=compute_90,code=compute_90`");
   }
-  if (run.program.statically_linked) warn("program '" + path + "' is statically linked: shunt can act only in processes it starts");
+  if (run.program.statically_linked)
+    warn("program '" + path + "' is statically linked: shunt can act only in processes it starts");
   return 0;
 }
 
 int check_installation(Run& run) {
   run.layout = find_layout();
-  if (run.layout.interposer.empty()) return fail(kFailed, "libshunt.so is not in " + run.layout.looked_in + "; build or install shunt completely");
+  if (run.layout.interposer.empty())
+    return fail(kFailed,
+                "libshunt.so is not in " + run.layout.looked_in + "; build or install shunt completely");
   if (run.layout.runtime.empty() && !run.config.given(OptionId::rt_path))
-    return fail(kFailed, "libshunt_rt.so is not in " + run.layout.looked_in + "; without it every call would pass through. Build or install shunt completely");
+    return fail(kFailed, "libshunt_rt.so is not in " + run.layout.looked_in +
+                             "; without it every call would pass through. Build or install shunt completely");
   if (run.simulated && run.layout.simgpu.empty())
-    return fail(kFailed, "simgpu's libcuda.so.1 is not in " + run.layout.looked_in + "/simgpu; build or install shunt completely");
+    return fail(kFailed, "simgpu's libcuda.so.1 is not in " + run.layout.looked_in +
+                             "/simgpu; build or install shunt completely");
   for (const std::string& path : {run.layout.interposer, run.layout.simgpu})
     if (path.find_first_of(" :") != std::string::npos)
-      return fail(kFailed, "path '" + path + "' contains a space or colon, which LD_PRELOAD cannot hold; move shunt to another folder");
+      return fail(
+          kFailed,
+          "path '" + path +
+              "' contains a space or colon, which LD_PRELOAD cannot hold; move shunt to another folder");
   return 0;
 }
 
 void place(Run& run) {
-  if (run.simulated) run.devices = simulated_devices(run.sim);
-  else run.devices = real_devices(run.note);
+  if (run.simulated)
+    run.devices = simulated_devices(run.sim);
+  else
+    run.devices = real_devices(run.note);
   if (run.devices.empty()) return;
   placement::Request request;
   request.mode = placement::parse_mode(run.config.text(OptionId::placement));
   request.hints = run.hints;
-  if (run.environment.has("CUDA_VISIBLE_DEVICES")) request.visible_devices = run.environment.get("CUDA_VISIBLE_DEVICES");
+  if (run.environment.has("CUDA_VISIBLE_DEVICES"))
+    request.visible_devices = run.environment.get("CUDA_VISIBLE_DEVICES");
   request.program = &run.program.device_code;
   request.ptx_only = run.simulated;
   request.allow_newer_ptx = run.environment.get("SIMGPU_PTX") == "newer";
@@ -127,7 +150,8 @@ void place(Run& run) {
 
 std::string random_id() {
   unsigned char b[8] = {};
-  if (getrandom(b, sizeof b, 0) != static_cast<ssize_t>(sizeof b)) return std::to_string(clock::realtime_ns());
+  if (getrandom(b, sizeof b, 0) != static_cast<ssize_t>(sizeof b))
+    return std::to_string(clock::realtime_ns());
   std::string out;
   for (const unsigned char c : b) out += fmt::format("{:02x}", c);
   return out;
@@ -142,7 +166,9 @@ int prepare_trace(Run& run) {
     if (!run.config.flag(OptionId::summary)) return 0;
     const char* tmp = getenv("TMPDIR");
     run.temporary = std::string(tmp && *tmp ? tmp : "/tmp") + "/shunt-XXXXXX";
-    if (!mkdtemp(run.temporary.data())) return fail(kFailed, "folder for the summary '" + run.temporary + "': " + strerror(errno) + "; set TMPDIR");
+    if (!mkdtemp(run.temporary.data()))
+      return fail(kFailed,
+                  "folder for the summary '" + run.temporary + "': " + strerror(errno) + "; set TMPDIR");
     run.trace_folder = run.temporary + "/run.shunt";
     config::Problem ignored;
     run.config.set(OptionId::trace_calls, "none", config::Origin::flag, "--summary", ignored);
@@ -158,13 +184,16 @@ int prepare_trace(Run& run) {
   // Ranks of one job share a directory: each writes its own file.
   if (exists && trace::job_rank() < 0) {
     if (!run.config.flag(OptionId::force))
-      return fail(kFailed, "trace '" + run.trace_folder + "' exists; give -f to replace it, or another name (%p is the pid)");
-    if (!S_ISDIR(st.st_mode)) return fail(kFailed, "trace '" + run.trace_folder + "' is no folder; give another name");
+      return fail(kFailed, "trace '" + run.trace_folder +
+                               "' exists; give -f to replace it, or another name (%p is the pid)");
+    if (!S_ISDIR(st.st_mode))
+      return fail(kFailed, "trace '" + run.trace_folder + "' is no folder; give another name");
     for (const std::string& file : trace::trace_files(run.trace_folder)) unlink(file.c_str());
     unlink((run.trace_folder + "/run.json").c_str());
   }
   if (mkdir(run.trace_folder.c_str(), 0777) != 0 && errno != EEXIST)
-    return fail(kFailed, "trace '" + run.trace_folder + "': " + strerror(errno) + "; give -o a place that can be written");
+    return fail(kFailed, "trace '" + run.trace_folder + "': " + strerror(errno) +
+                             "; give -o a place that can be written");
   return 0;
 }
 
@@ -172,11 +201,15 @@ void prepare_environment(Run& run) {
   Environment& env = run.environment;
   config::Problem ignored;
   run.config.set(OptionId::run_id, random_id(), config::Origin::flag, "shunt run", ignored);
-  if (!run.trace_folder.empty()) run.config.set(OptionId::trace, run.trace_folder, config::Origin::flag, "shunt run", ignored);
+  if (!run.trace_folder.empty())
+    run.config.set(OptionId::trace, run.trace_folder, config::Origin::flag, "shunt run", ignored);
   if (run.plan.device >= 0)
-    run.config.set(OptionId::placed, run.devices[static_cast<size_t>(run.plan.device)].uuid + "|" + std::string(reason_name(run.plan.reason)) + (run.plan.changed ? "|applied" : "|kept"),
+    run.config.set(OptionId::placed,
+                   run.devices[static_cast<size_t>(run.plan.device)].uuid + "|" +
+                       std::string(reason_name(run.plan.reason)) + (run.plan.changed ? "|applied" : "|kept"),
                    config::Origin::flag, "shunt run", ignored);
-  for (const std::string& e : config::to_environment(run.config)) env.set(e.substr(0, e.find('=')), e.substr(e.find('=') + 1));
+  for (const std::string& e : config::to_environment(run.config))
+    env.set(e.substr(0, e.find('=')), e.substr(e.find('=') + 1));
   if (run.plan.changed) env.set("CUDA_VISIBLE_DEVICES", run.plan.visible_devices(run.devices));
   // Our own entries go in front, in this order; whatever was preloaded before stays behind them.
   if (run.simulated) {
@@ -198,11 +231,16 @@ void start_line(const Run& run) {
   } else if (run.plan.device >= 0) {
     const placement::DeviceFacts& d = run.devices[static_cast<size_t>(run.plan.device)];
     const auto mode = placement::parse_mode(run.config.text(OptionId::placement));
-    line = fmt::format("device {} {} ({}): {} [{}]", d.ordinal, d.label(), d.uuid.substr(0, 12), run.plan.why, reason_name(run.plan.reason));
+    line = fmt::format("device {} {} ({}): {} [{}]", d.ordinal, d.label(), d.uuid.substr(0, 12), run.plan.why,
+                       reason_name(run.plan.reason));
     if (run.plan.other_model && run.plan.changed) line += "; device model differs";
-    if (mode == placement::Mode::shadow && run.plan.device != run.plan.order.front()) line += "; shadow: not applied";
+    if (mode == placement::Mode::shadow && run.plan.device != run.plan.order.front())
+      line += "; shadow: not applied";
   } else {
-    line = run.note.empty() ? run.plan.why : run.note + (run.simulated ? "" : ": the program runs as it is (--sim b200:2 simulates a box)");
+    line =
+        run.note.empty()
+            ? run.plan.why
+            : run.note + (run.simulated ? "" : ": the program runs as it is (--sim b200:2 simulates a box)");
   }
   if (run.simulated) line += "; simulated " + run.sim.spec_text;
   say(line);
@@ -214,7 +252,11 @@ int run_supervised(Run& run) {
   const bool started = supervise(run.program.path, run.arguments, run.environment, outcome);
   if (run.simulated) simgpu::Box::unlink_named(run.sim.name);
   if (started) {
-    const RunFacts facts{static_cast<double>(clock::monotonic_ns() - start) * 1e-9, trace::job_rank(), outcome.pid, outcome.status, outcome.signaled,
+    const RunFacts facts{static_cast<double>(clock::monotonic_ns() - start) * 1e-9,
+                         trace::job_rank(),
+                         outcome.pid,
+                         outcome.status,
+                         outcome.signaled,
                          run.temporary.empty() ? run.config.text(OptionId::trace) : ""};
     const std::string text = summary_text(facts, count_trace(run.trace_folder));
     for (size_t at = 0; at < text.size();) {
@@ -236,25 +278,33 @@ int run_verb(const std::vector<std::string>& arguments) {
   }
   Run run;
   if (const int status = check_settings(flags, run)) return status;
-  if (flags.rest.empty()) return fail(kFailed, "no program given; usage: shunt run [options] -- PROGRAM [arguments]");
+  if (flags.rest.empty())
+    return fail(kFailed, "no program given; usage: shunt run [options] -- PROGRAM [arguments]");
   run.arguments = flags.rest;
   run.simulated = run.config.given(OptionId::sim) && !run.config.text(OptionId::sim).empty();
   std::string error;
-  // The specification is checked before the program, the box made after it: nothing is left behind by a typing error.
-  if (run.simulated && !make_simulation(run.config.text(OptionId::sim), run.config.text(OptionId::sim_links), false, run.sim, error)) return fail(kFailed, error);
+  // The specification is checked before the program, the box made after it: nothing is left behind by a
+  // typing error.
+  if (run.simulated && !make_simulation(run.config.text(OptionId::sim), run.config.text(OptionId::sim_links),
+                                        false, run.sim, error))
+    return fail(kFailed, error);
   if (const int status = check_program(run)) return status;
   if (const int status = check_installation(run)) return status;
-  if (run.simulated && !make_simulation(run.config.text(OptionId::sim), run.config.text(OptionId::sim_links), true, run.sim, error)) return fail(kFailed, error);
+  if (run.simulated && !make_simulation(run.config.text(OptionId::sim), run.config.text(OptionId::sim_links),
+                                        true, run.sim, error))
+    return fail(kFailed, error);
   place(run);
   if (const int status = prepare_trace(run)) {
     if (run.simulated) simgpu::Box::unlink_named(run.sim.name);
     return status;
   }
   prepare_environment(run);
-  if (!run.trace_folder.empty() && run.temporary.empty()) write_run_record(run.trace_folder, run.arguments, run.config, run.devices, run.plan);
+  if (!run.trace_folder.empty() && run.temporary.empty())
+    write_run_record(run.trace_folder, run.arguments, run.config, run.devices, run.plan);
   start_line(run);
   if (run.config.flag(OptionId::summary)) return run_supervised(run);
-  if (run.simulated && !start_janitor(getpid(), run.sim.name)) warn("the simulated box " + run.sim.name + " stays in /dev/shm after the run");
+  if (run.simulated && !start_janitor(getpid(), run.sim.name))
+    warn("the simulated box " + run.sim.name + " stays in /dev/shm after the run");
   const int status = execute(run.program.path, run.arguments, run.environment);
   return status;  // the janitor sees our end and removes the box
 }

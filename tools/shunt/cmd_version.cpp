@@ -15,12 +15,15 @@ int version_verb(const std::vector<std::string>& arguments) {
   if (!flags.error.empty()) return fail(kFailed, flags.error);
   const Layout layout = find_layout();
   if (flags.json) {
-    printf("{\"schema\": 1, \"version\": \"%s\", \"interposer\": \"%s\", \"runtime\": \"%s\", \"simgpu\": \"%s\"}\n", kVersion, layout.interposer.c_str(),
-           layout.runtime.c_str(), layout.simgpu.c_str());
+    printf(
+        "{\"schema\": 1, \"version\": \"%s\", \"interposer\": \"%s\", \"runtime\": \"%s\", \"simgpu\": "
+        "\"%s\"}\n",
+        kVersion, layout.interposer.c_str(), layout.runtime.c_str(), layout.simgpu.c_str());
     return 0;
   }
   auto shown = [](const std::string& path) { return path.empty() ? "missing" : path.c_str(); };
-  printf("shunt %s\n  libshunt.so     %s\n  libshunt_rt.so  %s\n  simgpu          %s\n", kVersion, shown(layout.interposer), shown(layout.runtime), shown(layout.simgpu));
+  printf("shunt %s\n  libshunt.so     %s\n  libshunt_rt.so  %s\n  simgpu          %s\n", kVersion,
+         shown(layout.interposer), shown(layout.runtime), shown(layout.simgpu));
   return 0;
 }
 

@@ -13,7 +13,8 @@ std::string g_color = "auto";
 
 void line(int fd, const char* tag, const char* color, const std::string& message) {
   const bool colored = *color && color_enabled(fd);
-  const std::string text = std::string("[shunt] ") + (colored ? color : "") + tag + (colored ? "\033[0m" : "") + message + "\n";
+  const std::string text =
+      std::string("[shunt] ") + (colored ? color : "") + tag + (colored ? "\033[0m" : "") + message + "\n";
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = write(fd, text.data() + done, text.size() - done);
@@ -24,10 +25,13 @@ void line(int fd, const char* tag, const char* color, const std::string& message
 
 // Columns of a terminal, not bytes: continuation bytes of UTF-8 take no room.
 size_t width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-bool numeric(const std::string& cell) { return cell == "-" || (!cell.empty() && cell[0] >= '0' && cell[0] <= '9'); }
+bool numeric(const std::string& cell) {
+  return cell == "-" || (!cell.empty() && cell[0] >= '0' && cell[0] <= '9');
+}
 
 }  // namespace
 

@@ -16,7 +16,8 @@
 namespace shunt::tool {
 namespace {
 
-// UUIDs in the driver's order, from a child: initialising the driver here would leave threads and mappings in the launcher.
+// UUIDs in the driver's order, from a child: initialising the driver here would leave threads and mappings in
+// the launcher.
 std::vector<std::string> driver_order() {
   int ends[2];
   if (pipe(ends) != 0) return {};
@@ -35,8 +36,10 @@ std::vector<std::string> driver_order() {
       unsigned char b[16];
       if (uuid(b, i) != 0) _exit(1);
       char text[48];
-      const int length = snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1], b[2], b[3],
-                                  b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+      const int length =
+          snprintf(text, sizeof text,
+                   "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n", b[0], b[1],
+                   b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
       if (write(ends[1], text, static_cast<size_t>(length)) != length) _exit(1);
     }
     _exit(0);
@@ -73,12 +76,17 @@ std::vector<placement::DeviceFacts> real_devices(std::string& note) {
     note = "no CUDA device found";
     return {};
   }
-  const bool one_model = std::all_of(facts.begin(), facts.end(), [&](const auto& d) { return d.same_model(facts[0]); });
+  const bool one_model =
+      std::all_of(facts.begin(), facts.end(), [&](const auto& d) { return d.same_model(facts[0]); });
   const char* order = getenv("CUDA_DEVICE_ORDER");
   if (!one_model && !(order && strcmp(order, "PCI_BUS_ID") == 0)) {
     const std::vector<std::string> uuids = driver_order();
-    auto rank = [&](const placement::DeviceFacts& d) { return std::find(uuids.begin(), uuids.end(), d.uuid) - uuids.begin(); };
-    if (uuids.size() == facts.size()) std::stable_sort(facts.begin(), facts.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    auto rank = [&](const placement::DeviceFacts& d) {
+      return std::find(uuids.begin(), uuids.end(), d.uuid) - uuids.begin();
+    };
+    if (uuids.size() == facts.size())
+      std::stable_sort(facts.begin(), facts.end(),
+                       [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   }
   for (size_t i = 0; i < facts.size(); i++) facts[i].ordinal = static_cast<int>(i);
   return facts;

@@ -17,10 +17,14 @@ using config::Scope;
 
 std::string short_flag(OptionId id) {
   switch (id) {
-    case OptionId::trace: return "-o,--output,";
-    case OptionId::quiet: return "-q,";
-    case OptionId::force: return "-f,";
-    default: return "";
+    case OptionId::trace:
+      return "-o,--output,";
+    case OptionId::quiet:
+      return "-q,";
+    case OptionId::force:
+      return "-f,";
+    default:
+      return "";
   }
 }
 
@@ -31,32 +35,41 @@ void add_options(CLI::App& app, ParsedFlags& out) {
     const std::string names = short_flag(id) + "--" + std::string(o.name);
     if (o.type == OptionType::boolean) {
       app.add_flag_function(
-          names + ",!--no-" + std::string(o.name), [&out, id](std::int64_t n) { out.values.emplace_back(id, n > 0 ? "1" : "0"); },
-          std::string(o.doc));
+          names + ",!--no-" + std::string(o.name),
+          [&out, id](std::int64_t n) { out.values.emplace_back(id, n > 0 ? "1" : "0"); }, std::string(o.doc));
     } else {
       app.add_option_function<std::vector<std::string>>(
-             names, [&out, id](const std::vector<std::string>& all) { for (const std::string& v : all) out.values.emplace_back(id, v); },
+             names,
+             [&out, id](const std::vector<std::string>& all) {
+               for (const std::string& v : all) out.values.emplace_back(id, v);
+             },
              std::string(o.doc))
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
           ->expected(1)
-          ->type_name(o.type == OptionType::choice ? "{" + std::string(o.choices) + "}" : o.type == OptionType::bytes ? "SIZE" : "TEXT");
+          ->type_name(o.type == OptionType::choice  ? "{" + std::string(o.choices) + "}"
+                      : o.type == OptionType::bytes ? "SIZE"
+                                                    : "TEXT");
     }
   }
-  app.add_option("--config", out.config_file, "Settings file (TOML), read after ./shunt.toml and before the environment.")->type_name("FILE");
+  app.add_option("--config", out.config_file,
+                 "Settings file (TOML), read after ./shunt.toml and before the environment.")
+      ->type_name("FILE");
 }
 
 // "--trace-mx=4" is unknown; what was meant?
 std::string unknown_option(const std::string& argument, const std::vector<std::string>& known) {
   const std::string name = argument.substr(0, argument.find('='));
   const std::string near = config::nearest(name, known);
-  return "unknown option '" + name + "'" + (near.empty() ? "; `shunt run --help` lists the options" : "; did you mean " + near + "?");
+  return "unknown option '" + name + "'" +
+         (near.empty() ? "; `shunt run --help` lists the options" : "; did you mean " + near + "?");
 }
 
 bool looks_like_option(const std::string& a) { return a.size() > 1 && a[0] == '-'; }
 
 }  // namespace
 
-ParsedFlags parse_flags(const std::vector<std::string>& arguments, bool program_follows, const std::vector<std::string>& extra_switches) {
+ParsedFlags parse_flags(const std::vector<std::string>& arguments, bool program_follows,
+                        const std::vector<std::string>& extra_switches) {
   ParsedFlags out;
   CLI::App app;
   app.set_help_flag();
@@ -64,7 +77,8 @@ ParsedFlags parse_flags(const std::vector<std::string>& arguments, bool program_
   app.add_flag("-h,--help", out.help);
   std::vector<std::string> seen_switches;
   for (const std::string& name : extra_switches)
-    app.add_flag_function("--" + name, [&out, name](std::int64_t) { (name == "json" ? out.json : out.show_origin) = true; });
+    app.add_flag_function(
+        "--" + name, [&out, name](std::int64_t) { (name == "json" ? out.json : out.show_origin) = true; });
 
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
@@ -101,10 +115,13 @@ ParsedFlags parse_flags(const std::vector<std::string>& arguments, bool program_
         out.error = "option " + a + " needs a value";
         return out;
       }
-      own.back() = a + (a[1] == '-' ? "=" : "") + arguments[++i];  // joined, so that a value may begin with a dash
+      own.back() =
+          a + (a[1] == '-' ? "=" : "") + arguments[++i];  // joined, so that a value may begin with a dash
     }
   }
-  out.rest.insert(out.rest.end(), arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i, arguments.size())), arguments.end());
+  out.rest.insert(out.rest.end(),
+                  arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i, arguments.size())),
+                  arguments.end());
   try {
     std::reverse(own.begin(), own.end());  // CLI11 pops from the back
     app.parse(own);
@@ -121,12 +138,14 @@ config::Config resolve(const ParsedFlags& flags, std::vector<config::Problem>& p
   std::string user = xdg && *xdg ? xdg : home && *home ? std::string(home) + "/.config" : "";
   if (!user.empty()) load_toml(user + "/shunt/shunt.toml", config::Origin::xdg_file, config, problems);
   load_toml("./shunt.toml", config::Origin::local_file, config, problems);
-  if (!flags.config_file.empty() && !load_toml(flags.config_file, config::Origin::config_file, config, problems))
+  if (!flags.config_file.empty() &&
+      !load_toml(flags.config_file, config::Origin::config_file, config, problems))
     problems.push_back({"--config", flags.config_file, "no such file"});
   config::load_environment(config, environ, problems);
   for (const auto& [id, value] : flags.values) {
     config::Problem problem;
-    if (!config.set(id, value, config::Origin::flag, "--" + std::string(config::info(id).name), problem)) problems.push_back(problem);
+    if (!config.set(id, value, config::Origin::flag, "--" + std::string(config::info(id).name), problem))
+      problems.push_back(problem);
   }
   return config;
 }
@@ -140,11 +159,15 @@ std::string flags_help() {
     if (o.id == OptionId::quiet) left += "-q, ";
     if (o.id == OptionId::force) left += "-f, ";
     left += "--" + std::string(o.name);
-    if (o.type == OptionType::choice) left += " " + std::string(o.choices);
-    else if (o.type == OptionType::bytes) left += " SIZE";
-    else if (o.type != OptionType::boolean) left += " TEXT";
+    if (o.type == OptionType::choice)
+      left += " " + std::string(o.choices);
+    else if (o.type == OptionType::bytes)
+      left += " SIZE";
+    else if (o.type != OptionType::boolean)
+      left += " TEXT";
     out += left + "\n      " + std::string(o.doc);
-    if (!o.default_value.empty() && o.type != OptionType::boolean) out += " Default: " + std::string(o.default_value) + ".";
+    if (!o.default_value.empty() && o.type != OptionType::boolean)
+      out += " Default: " + std::string(o.default_value) + ".";
     out += "\n";
   }
   return out;

@@ -22,7 +22,8 @@ std::vector<char*> argument_block(const std::vector<std::string>& arguments) {
 }
 
 std::string exec_error(const std::string& path, int error) {
-  if (error == ENOENT) return "program '" + path + "': its interpreter is missing (first line, or the ELF loader)";
+  if (error == ENOENT)
+    return "program '" + path + "': its interpreter is missing (first line, or the ELF loader)";
   if (error == ENOEXEC) return "program '" + path + "' is no executable format; a script needs a #! line";
   return "program '" + path + "': " + strerror(error);
 }
@@ -76,15 +77,19 @@ int execute(const std::string& path, const std::vector<std::string>& arguments, 
   return fail(exec_status(error), exec_error(path, error));
 }
 
-bool supervise(const std::string& path, const std::vector<std::string>& arguments, Environment& environment, Outcome& outcome) {
+bool supervise(const std::string& path, const std::vector<std::string>& arguments, Environment& environment,
+               Outcome& outcome) {
   std::vector<char*> argv = argument_block(arguments), envp = environment.block();
   sigset_t all, before;
   sigemptyset(&all);
-  for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, SIGALRM, SIGCHLD}) sigaddset(&all, s);
+  for (const int s :
+       {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, SIGALRM, SIGCHLD})
+    sigaddset(&all, s);
   // Blocked before the fork: a signal that arrives in between is forwarded, not lost.
   sigprocmask(SIG_BLOCK, &all, &before);
   int report[2];
-  if (pipe2(report, O_CLOEXEC) != 0) return outcome.status = fail(kFailed, std::string("pipe: ") + strerror(errno)), false;
+  if (pipe2(report, O_CLOEXEC) != 0)
+    return outcome.status = fail(kFailed, std::string("pipe: ") + strerror(errno)), false;
   const pid_t child = fork();
   if (child < 0) return outcome.status = fail(kFailed, std::string("fork: ") + strerror(errno)), false;
   if (child == 0) {

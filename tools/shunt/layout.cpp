@@ -25,13 +25,17 @@ std::string absolute(const std::string& path) {
 Layout find_layout() {
   Layout layout;
   const std::string bin = executable_folder();
-  for (const std::string& folder : std::vector<std::string>{bin + "/../lib", bin + "/../lib/shunt", bin + "/../lib/x86_64-linux-gnu", bin + "/../lib/x86_64-linux-gnu/shunt", bin}) {
+  for (const std::string& folder :
+       std::vector<std::string>{bin + "/../lib", bin + "/../lib/shunt", bin + "/../lib/x86_64-linux-gnu",
+                                bin + "/../lib/x86_64-linux-gnu/shunt", bin}) {
     auto take = [&](std::string& slot, const std::string& name) {
-      if (slot.empty() && access((folder + "/" + name).c_str(), R_OK) == 0) slot = absolute(folder + "/" + name);
+      if (slot.empty() && access((folder + "/" + name).c_str(), R_OK) == 0)
+        slot = absolute(folder + "/" + name);
     };
     take(layout.interposer, "libshunt.so");
     take(layout.runtime, "libshunt_rt.so");
-    if (layout.simgpu.empty() && access((folder + "/simgpu/libcuda.so.1").c_str(), R_OK) == 0) layout.simgpu = absolute(folder + "/simgpu");
+    if (layout.simgpu.empty() && access((folder + "/simgpu/libcuda.so.1").c_str(), R_OK) == 0)
+      layout.simgpu = absolute(folder + "/simgpu");
   }
   layout.looked_in = absolute(bin + "/../lib");
   return layout;

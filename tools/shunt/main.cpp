@@ -16,7 +16,8 @@ void print_overview() {
   std::vector<std::vector<std::string>> rows;
   for (const Verb& v : all) rows.push_back({"  " + std::string(v.name), v.summary});
   printf(
-      "Runs unmodified CUDA and NCCL programs better on mixed GPUs, and on a simulated box where there is none.\n\n"
+      "Runs unmodified CUDA and NCCL programs better on mixed GPUs, and on a simulated box where there is "
+      "none.\n\n"
       "Examples:\n"
       "  shunt run -- ./train --epochs 3                    on this machine's devices\n"
       "  shunt run --hint mem=200GiB -- ./train             place it where 200 GiB fit\n"
@@ -24,7 +25,8 @@ void print_overview() {
       "  shunt run -o run.shunt --summary -- ./train        keep every decision, print a summary\n"
       "  shunt devices --sim rubin:1                        what such a box has\n\n"
       "Usage: shunt VERB [options]\n\n%s\n"
-      "`shunt VERB --help` tells more about a verb, `shunt help env` lists the variables, `shunt help TOPIC` explains a topic.\n",
+      "`shunt VERB --help` tells more about a verb, `shunt help env` lists the variables, `shunt help TOPIC` "
+      "explains a topic.\n",
       table(rows).c_str());
 }
 
@@ -39,7 +41,9 @@ int dispatch(const std::vector<std::string>& arguments) {
   std::vector<std::string> names;
   for (const Verb& v : verbs()) names.emplace_back(v.name);
   const std::string near = config::nearest(name, names);
-  return fail(kFailed, "unknown command '" + name + "'; " + (near.empty() ? "`shunt --help` lists the commands" : "did you mean `shunt " + near + "`?"));
+  return fail(kFailed, "unknown command '" + name + "'; " +
+                           (near.empty() ? "`shunt --help` lists the commands"
+                                         : "did you mean `shunt " + near + "`?"));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class Mapping {
     struct stat st {};
     if (fstat(fd, &st) == 0 && st.st_size > 0) {
       void* memory = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-      if (memory != MAP_FAILED) data_ = static_cast<const uint8_t*>(memory), size_ = static_cast<size_t>(st.st_size);
+      if (memory != MAP_FAILED)
+        data_ = static_cast<const uint8_t*>(memory), size_ = static_cast<size_t>(st.st_size);
     }
     close(fd);
   }
@@ -35,12 +36,18 @@ class Mapping {
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  const uint8_t* at(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset ? data_ + offset : nullptr; }
+  const uint8_t* at(uint64_t offset, uint64_t bytes) const {
+    return offset <= size_ && bytes <= size_ - offset ? data_ + offset : nullptr;
+  }
   template <class T>
-  const T* get(uint64_t offset) const { return reinterpret_cast<const T*>(at(offset, sizeof(T))); }
+  const T* get(uint64_t offset) const {
+    return reinterpret_cast<const T*>(at(offset, sizeof(T)));
+  }
   std::string_view text(uint64_t offset) const {
     const uint8_t* from = at(offset, 1);
-    return from ? std::string_view(reinterpret_cast<const char*>(from), strnlen(reinterpret_cast<const char*>(from), size_ - offset)) : std::string_view();
+    return from ? std::string_view(reinterpret_cast<const char*>(from),
+                                   strnlen(reinterpret_cast<const char*>(from), size_ - offset))
+                : std::string_view();
   }
   size_t size() const { return size_; }
 
@@ -93,16 +100,19 @@ void read_sections(const Mapping& file, const Elf64_Ehdr& ehdr, ElfFacts& facts)
       for (uint64_t at = 0; strings && at + sizeof(Elf64_Sym) <= sh->sh_size; at += sizeof(Elf64_Sym)) {
         const auto* symbol = file.get<Elf64_Sym>(sh->sh_offset + at);
         if (!symbol) break;
-        if (symbol->st_shndx == SHN_UNDEF && file.text(strings->sh_offset + symbol->st_name).starts_with("__cudaRegisterFatBinary"))
+        if (symbol->st_shndx == SHN_UNDEF &&
+            file.text(strings->sh_offset + symbol->st_name).starts_with("__cudaRegisterFatBinary"))
           facts.imports_registration = true;
       }
     }
-    // The runtime finds the driver by these two names; a program that has them as constants and no libcudart carries it inside.
+    // The runtime finds the driver by these two names; a program that has them as constants and no libcudart
+    // carries it inside.
     if (name == ".rodata") {
       const uint8_t* data = file.at(sh->sh_offset, sh->sh_size);
       if (!data) continue;
       const std::string_view all(reinterpret_cast<const char*>(data), sh->sh_size);
-      facts.runtime_strings = all.find("cuGetProcAddress_v2") != std::string_view::npos && all.find("cudaErrorInsufficientDriver") != std::string_view::npos;
+      facts.runtime_strings = all.find("cuGetProcAddress_v2") != std::string_view::npos &&
+                              all.find("cudaErrorInsufficientDriver") != std::string_view::npos;
     }
   }
 }
@@ -132,7 +142,8 @@ bool find_in_path(const std::string& name, std::string& path, int& error) {
 }  // namespace
 
 bool Program::has_ptx() const {
-  return std::any_of(device_code.begin(), device_code.end(), [](const auto& e) { return e.kind == shunt::binary::Entry::Kind::ptx; });
+  return std::any_of(device_code.begin(), device_code.end(),
+                     [](const auto& e) { return e.kind == shunt::binary::Entry::Kind::ptx; });
 }
 
 bool inspect_program(const std::string& name, Program& out, int& status, std::string& error) {
@@ -143,26 +154,37 @@ bool inspect_program(const std::string& name, Program& out, int& status, std::st
   };
   int reason = 0;
   if (!find_in_path(name, out.path, reason))
-    return reason == EACCES ? refuse(kCannotExecute, "program '" + name + "' is in PATH but not executable; chmod +x it")
-                            : refuse(kNotFound, "program '" + name + "' is not in PATH; give its path, or install it");
+    return reason == EACCES
+               ? refuse(kCannotExecute, "program '" + name + "' is in PATH but not executable; chmod +x it")
+               : refuse(kNotFound, "program '" + name + "' is not in PATH; give its path, or install it");
   struct stat st {};
   if (stat(out.path.c_str(), &st) != 0)
-    return errno == EACCES ? refuse(kCannotExecute, "program '" + out.path + "' cannot be reached: " + strerror(errno))
-                           : refuse(kNotFound, "program '" + out.path + "': " + strerror(errno) + "; check the path");
-  if (S_ISDIR(st.st_mode)) return refuse(kCannotExecute, "program '" + out.path + "' is a folder; give the executable inside it");
-  if (access(out.path.c_str(), X_OK) != 0) return refuse(kCannotExecute, "program '" + out.path + "' is not executable; chmod +x it");
+    return errno == EACCES
+               ? refuse(kCannotExecute, "program '" + out.path + "' cannot be reached: " + strerror(errno))
+               : refuse(kNotFound, "program '" + out.path + "': " + strerror(errno) + "; check the path");
+  if (S_ISDIR(st.st_mode))
+    return refuse(kCannotExecute, "program '" + out.path + "' is a folder; give the executable inside it");
+  if (access(out.path.c_str(), X_OK) != 0)
+    return refuse(kCannotExecute, "program '" + out.path + "' is not executable; chmod +x it");
   // The loader drops LD_PRELOAD when ids change: the program would run, silently without shunt or simgpu.
-  if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid()))
-    return refuse(kCannotExecute, "program '" + out.path + "' is setuid or setgid: the loader ignores preloads for it; run it without shunt, or a copy without the bit");
+  if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+      ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid()))
+    return refuse(kCannotExecute, "program '" + out.path +
+                                      "' is setuid or setgid: the loader ignores preloads for it; run it "
+                                      "without shunt, or a copy without the bit");
 
   Mapping file(out.path);
   const auto* ident = file.at(0, EI_NIDENT);
-  if (!ident || memcmp(ident, ELFMAG, SELFMAG) != 0) return true;  // a script: its interpreter inherits the preload
+  if (!ident || memcmp(ident, ELFMAG, SELFMAG) != 0)
+    return true;  // a script: its interpreter inherits the preload
   if (ident[EI_CLASS] == ELFCLASS32)
-    return refuse(kCannotExecute, "program '" + out.path + "' is a 32-bit executable: CUDA and shunt are 64-bit only; use its 64-bit build");
+    return refuse(kCannotExecute,
+                  "program '" + out.path +
+                      "' is a 32-bit executable: CUDA and shunt are 64-bit only; use its 64-bit build");
   const auto* ehdr = file.get<Elf64_Ehdr>(0);
   if (!ehdr || ident[EI_DATA] != ELFDATA2LSB || ehdr->e_machine != EM_X86_64)
-    return refuse(kCannotExecute, "program '" + out.path + "' is built for another processor (ELF machine " + std::to_string(ehdr ? ehdr->e_machine : 0) + "); shunt needs x86-64");
+    return refuse(kCannotExecute, "program '" + out.path + "' is built for another processor (ELF machine " +
+                                      std::to_string(ehdr ? ehdr->e_machine : 0) + "); shunt needs x86-64");
   out.elf = true;
   ElfFacts facts;
   read_dynamic(file, *ehdr, facts);

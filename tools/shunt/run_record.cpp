@@ -11,8 +11,9 @@
 
 namespace shunt::tool {
 
-void write_run_record(const std::string& folder, const std::vector<std::string>& arguments, const config::Config& config,
-                      const std::vector<placement::DeviceFacts>& devices, const placement::Plan& plan) {
+void write_run_record(const std::string& folder, const std::vector<std::string>& arguments,
+                      const config::Config& config, const std::vector<placement::DeviceFacts>& devices,
+                      const placement::Plan& plan) {
   nlohmann::ordered_json j;
   j["schema"] = 1;
   j["writer"] = "shunt run";
@@ -26,14 +27,26 @@ void write_run_record(const std::string& folder, const std::vector<std::string>&
   if (getcwd(cwd, sizeof cwd)) j["cwd"] = cwd;
   for (const config::OptionInfo& o : config::options()) {
     const config::Setting& s = config.setting(o.id);
-    j["settings"][std::string(o.name)] = {{"value", s.text}, {"origin", config::origin_name(s.origin)}, {"source", s.source}};
+    j["settings"][std::string(o.name)] = {
+        {"value", s.text}, {"origin", config::origin_name(s.origin)}, {"source", s.source}};
   }
   j["devices"] = nlohmann::ordered_json::array();
   for (const auto& d : devices)
-    j["devices"].push_back({{"ordinal", d.ordinal}, {"uuid", d.uuid}, {"name", d.name}, {"model", d.profile ? std::string(d.profile->key) : ""}, {"total_bytes", d.total_bytes}, {"free_bytes", d.free_bytes}});
-  j["placement"] = {{"device", plan.device >= 0 ? devices[static_cast<size_t>(plan.device)].uuid : ""}, {"reason", reason_name(plan.reason)}, {"why", plan.why}, {"changed", plan.changed}, {"need_bytes", plan.need_bytes}};
+    j["devices"].push_back({{"ordinal", d.ordinal},
+                            {"uuid", d.uuid},
+                            {"name", d.name},
+                            {"model", d.profile ? std::string(d.profile->key) : ""},
+                            {"total_bytes", d.total_bytes},
+                            {"free_bytes", d.free_bytes}});
+  j["placement"] = {{"device", plan.device >= 0 ? devices[static_cast<size_t>(plan.device)].uuid : ""},
+                    {"reason", reason_name(plan.reason)},
+                    {"why", plan.why},
+                    {"changed", plan.changed},
+                    {"need_bytes", plan.need_bytes}};
   for (const placement::Considered& c : plan.considered)
-    j["placement"]["considered"].push_back({{"ordinal", devices[static_cast<size_t>(c.device)].ordinal}, {"feasible", c.feasible}, {"reason", reason_name(c.reason)}});
+    j["placement"]["considered"].push_back({{"ordinal", devices[static_cast<size_t>(c.device)].ordinal},
+                                            {"feasible", c.feasible},
+                                            {"reason", reason_name(c.reason)}});
   const std::string text = j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const int fd = open((folder + "/run.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return;  // another rank of the job was first

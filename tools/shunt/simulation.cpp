@@ -10,7 +10,8 @@
 
 namespace shunt::tool {
 
-bool make_simulation(const std::string& sim, const std::string& links, bool create, Simulation& out, std::string& error) {
+bool make_simulation(const std::string& sim, const std::string& links, bool create, Simulation& out,
+                     std::string& error) {
   if (!simgpu::parse_box_spec(sim, links, out.spec, error)) {
     error = "--sim " + sim + (links == "nvlink5" ? "" : " --sim-links " + links) + ": " + error;
     return false;
@@ -56,8 +57,8 @@ bool start_janitor(pid_t pid, const std::string& box) {
     return false;
   }
   if (middle == 0) {
-    // Twice forked and in a session of its own: neither the program's child nor in its process group, so that its wait() and
-    // the terminal's signals never meet it.
+    // Twice forked and in a session of its own: neither the program's child nor in its process group, so that
+    // its wait() and the terminal's signals never meet it.
     setsid();
     if (fork() != 0) _exit(0);
     prctl(PR_SET_NAME, "shunt-janitor");

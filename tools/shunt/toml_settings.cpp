@@ -31,7 +31,8 @@ struct Loader {
       for (const config::OptionInfo& o : config::options())
         if (o.scope != config::Scope::internal) names.emplace_back(o.name);
       const std::string near = config::nearest(key, names);
-      problems.push_back({source, "", near.empty() ? "`shunt config` lists the options" : "did you mean " + near + "?"});
+      problems.push_back(
+          {source, "", near.empty() ? "`shunt config` lists the options" : "did you mean " + near + "?"});
       return;
     }
     config::Problem problem;
@@ -50,7 +51,8 @@ struct Loader {
       if (inner && name == "hint") {
         for (const auto& [hint, value] : *inner) {
           config::Problem problem;
-          if (!config.set(config::OptionId::hint, std::string(hint.str()) + "=" + text_of(value), origin, path + ": hint", problem))
+          if (!config.set(config::OptionId::hint, std::string(hint.str()) + "=" + text_of(value), origin,
+                          path + ": hint", problem))
             problems.push_back(problem);
         }
       } else if (inner) {
@@ -64,14 +66,16 @@ struct Loader {
 
 }  // namespace
 
-bool load_toml(const std::string& path, config::Origin origin, config::Config& config, std::vector<config::Problem>& problems) {
+bool load_toml(const std::string& path, config::Origin origin, config::Config& config,
+               std::vector<config::Problem>& problems) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) return false;
   try {
     const toml::table table = toml::parse_file(path);
     Loader{path, origin, config, problems}.walk(table, "");
   } catch (const toml::parse_error& error) {
-    problems.push_back({path + ":" + std::to_string(error.source().begin.line), std::string(error.description()), "the file is ignored"});
+    problems.push_back({path + ":" + std::to_string(error.source().begin.line),
+                        std::string(error.description()), "the file is ignored"});
   }
   return true;
 }
