@@ -23,6 +23,24 @@ namespace {
 
 using config::OptionId;
 
+// What `shunt run` decided before this process existed, so that the trace tells the whole story:
+// "UUID|reason|applied".
+void record_launcher_placement(const config::Config& config) {
+  const std::string& placed = config.text(OptionId::placed);
+  const size_t first = placed.find('|'), second = placed.rfind('|');
+  if (first == std::string::npos || second == first) return;
+  const std::string reason_text = placed.substr(first + 1, second - first - 1);
+  Reason reason = Reason::placed_by_launcher;
+  for (const ReasonInfo& r : reasons())
+    if (r.name == reason_text) reason = r.reason;
+  const bool applied = placed.substr(second + 1) == "applied";
+  trace::setting("placed", placed.substr(0, first), "shunt run");
+  trace::decide({.feature = trace::Feature::placement,
+                 .action = applied ? trace::Action::choose_device : trace::Action::keep_device,
+                 .reason = reason,
+                 .outcome = applied ? trace::Outcome::applied : trace::Outcome::declined});
+}
+
 bool start_trace(const config::Config& config) {
   const std::string& pattern = config.text(OptionId::trace);
   if (pattern.empty()) return false;
@@ -40,24 +58,6 @@ bool start_trace(const config::Config& config) {
   trace::decide({.feature = trace::Feature::process, .action = trace::Action::start});
   record_launcher_placement(config);
   return true;
-}
-
-// What `shunt run` decided before this process existed, so that the trace tells the whole story:
-// "UUID|reason|applied".
-void record_launcher_placement(const config::Config& config) {
-  const std::string& placed = config.text(OptionId::placed);
-  const size_t first = placed.find('|'), second = placed.rfind('|');
-  if (first == std::string::npos || second == first) return;
-  const std::string reason_text = placed.substr(first + 1, second - first - 1);
-  Reason reason = Reason::placed_by_launcher;
-  for (const ReasonInfo& r : reasons())
-    if (r.name == reason_text) reason = r.reason;
-  const bool applied = placed.substr(second + 1) == "applied";
-  trace::setting("placed", placed.substr(0, first), "shunt run");
-  trace::decide({.feature = trace::Feature::placement,
-                 .action = applied ? trace::Action::choose_device : trace::Action::keep_device,
-                 .reason = reason,
-                 .outcome = applied ? trace::Outcome::applied : trace::Outcome::declined});
 }
 
 std::vector<Link*> create_engines(const config::Config& config) {

@@ -6,10 +6,10 @@
 namespace shunt::tool {
 
 struct Layout {
-  std::string interposer;     // libshunt.so, empty when missing
-  std::string runtime;        // libshunt_rt.so, empty when missing
-  std::string simgpu;         // folder of simgpu's libraries, empty when missing
-  std::string looked_in;      // for messages
+  std::string interposer;  // libshunt.so, empty when missing
+  std::string runtime;     // libshunt_rt.so, empty when missing
+  std::string simgpu;      // folder of simgpu's libraries, empty when missing
+  std::string looked_in;   // for messages
 };
 Layout find_layout();
 

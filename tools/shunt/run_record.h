@@ -8,7 +8,8 @@
 
 namespace shunt::tool {
 
-void write_run_record(const std::string& folder, const std::vector<std::string>& arguments, const config::Config& config,
-                      const std::vector<placement::DeviceFacts>& devices, const placement::Plan& plan);
+void write_run_record(const std::string& folder, const std::vector<std::string>& arguments,
+                      const config::Config& config, const std::vector<placement::DeviceFacts>& devices,
+                      const placement::Plan& plan);
 
 }  // namespace shunt::tool

@@ -1,4 +1,5 @@
-// The simulated box of one `shunt run --sim`: created before the program starts, removed when it has ended. One thread.
+// The simulated box of one `shunt run --sim`: created before the program starts, removed when it has ended.
+// One thread.
 #pragma once
 #include <sys/types.h>
 
@@ -18,11 +19,13 @@ struct Simulation {
 };
 
 // Checks the specification; with `create` also makes the named box. False: one line in `error`.
-bool make_simulation(const std::string& sim, const std::string& links, bool create, Simulation& out, std::string& error);
+bool make_simulation(const std::string& sim, const std::string& links, bool create, Simulation& out,
+                     std::string& error);
 std::vector<placement::DeviceFacts> simulated_devices(const Simulation& sim);
 
-// After exec nobody of ours is left to remove the box: a detached process with closed descriptors waits for `pid` to end and
-// removes it then. False when it cannot be started (the box then stays until `shunt` or a reboot cleans it).
+// After exec nobody of ours is left to remove the box: a detached process with closed descriptors waits for
+// `pid` to end and removes it then. False when it cannot be started (the box then stays until `shunt` or a
+// reboot cleans it).
 bool start_janitor(pid_t pid, const std::string& box);
 
 }  // namespace shunt::tool
