@@ -69,7 +69,9 @@ std::optional<Rates> Monitor::State::read_rates(Entry& entry) {
   if (!entry.gpm || f.nvmlGpmSampleGet(entry.handle, entry.current) != nvml::kSuccess) return std::nullopt;
   std::optional<Rates> out;
   if (entry.has_previous) {
-    static thread_local nvml::GpmMetrics request;  // 24 KiB: not on somebody else's stack
+    // 24 KiB: not on somebody else's stack, nor in the static TLS block of a library opened late.
+    const auto held = std::make_unique<nvml::GpmMetrics>();
+    nvml::GpmMetrics& request = *held;
     request.version = 1;
     request.count = std::size(kGpmIds);
     request.sample1 = entry.previous;
