@@ -133,7 +133,7 @@ def main():
     with open(os.path.join(args.build, "tests/apps", args.set, "programs.txt")) as f:
         names = f.read().split()
     if args.static:
-        names = [n for n in names if not n.startswith("drv_")]
+        names = [n for n in names if n not in ("plugin", "c_program") and not n.startswith("drv_")]
     if args.list:
         print("\n".join(names))
         return 0
