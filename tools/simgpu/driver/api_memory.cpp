@@ -71,7 +71,8 @@ SIMGPU_API cuMemGetInfo_v2(size_t* free, size_t* total) {
     SIMGPU_REQUIRE(free && total, CUDA_ERROR_INVALID_VALUE);
     Context* context;
     SIMGPU_TRY(require_context(context));
-    *free = platform()->box->free_bytes(context->device->box_index);
+    // In the pages that allocations take, so that what is reported can be had.
+    *free = platform()->box->free_bytes(context->device->box_index) / DeviceHeap::kPage * DeviceHeap::kPage;
     *total = context->device->memory_bytes();
     return CUDA_SUCCESS;
   });
