@@ -1,0 +1,38 @@
+// What branches prove: on this path i < n. Turned into bounds for polynomials.
+#pragma once
+#include <vector>
+
+#include "runtime/ptx/access/value_graph.h"
+
+namespace shunt::ptx::access {
+
+// difference >= minimum, when the checks hold.
+struct Fact {
+  Polynomial difference;
+  int64_t minimum = 0;
+  std::vector<uint32_t> checks;
+};
+
+class Facts {
+ public:
+  Facts(ValueGraph& graph, const ControlFlow& flow) : graph_(graph), flow_(flow) {}
+  const std::vector<Fact>& at_block(uint32_t block);
+  std::vector<Fact> at_edge(uint32_t from, uint32_t to);
+  std::vector<Fact> at_instruction(uint32_t instruction);
+
+ private:
+  void add(int32_t predicate, bool holds, int depth, std::vector<Fact>& out);
+  void add_edge(uint32_t from, uint32_t to, std::vector<Fact>& out);
+  void compare(const PredicateExpression& e, const Value& small, const Value& large, int64_t minimum,
+               std::vector<Fact>& out);
+
+  ValueGraph& graph_;
+  const ControlFlow& flow_;
+  std::vector<std::vector<Fact>> blocks_;
+  std::vector<bool> known_;
+};
+
+// Upper and lower bounds of alternative.poly that the facts imply.
+void apply_facts(const std::vector<Fact>& facts, Alternative& alternative);
+
+}  // namespace shunt::ptx::access
