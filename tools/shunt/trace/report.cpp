@@ -39,7 +39,7 @@ std::string escape(std::string_view text) {
 
 constexpr const char* kHead =
     R"html(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><link rel="icon" href="data:,"><title>shunt report</title><style>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:"><link rel="icon" href="data:,"><title>shunt report</title><style>
 :root{--ink:#1b1f24;--paper:#ffffff;--soft:#f3f5f7;--line:#c9d1d9;--a:#1f5fa8;--b:#b35a1f;--c:#5b7f2a;--d:#8a3d8f}
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#161b22;--line:#3b444d;--a:#6cb0f5;--b:#f0a45d;--c:#a5cf6a;--d:#d596dc}}
 *{box-sizing:border-box}body{margin:0 auto;max-width:1000px;padding:24px 16px 64px;font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}
