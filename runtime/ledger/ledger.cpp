@@ -1,5 +1,6 @@
 #include "runtime/ledger/ledger.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -193,6 +194,21 @@ std::string Ledger::file_name(const Options& options) {
   name += "-";
   for (char c : options.scope.substr(0, 100)) name += c == '/' ? '_' : c;
   return name;
+}
+
+std::vector<std::string> Ledger::scopes() {
+  std::vector<std::string> out;
+  std::string real = file_name({}).substr(1);
+  DIR* folder = opendir("/dev/shm");
+  while (dirent* entry = folder ? readdir(folder) : nullptr) {
+    std::string_view name = entry->d_name;
+    if (name == real) out.emplace_back();
+    if (name.size() > real.size() + 1 && name.starts_with(real) && name[real.size()] == '-')
+      out.emplace_back(name.substr(real.size() + 1));
+  }
+  if (folder) closedir(folder);
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 std::unique_ptr<Ledger> Ledger::inspect(const Options& options, std::string& error) {

@@ -75,6 +75,8 @@ class Ledger {
   // Removes the file; processes that have it mapped keep coordinating among themselves until they end.
   static bool remove(const Options& options, std::string& error);
   static std::string file_name(const Options& options);
+  // Scopes of this user's ledgers since boot: "" for the real box, names of simulated ones.
+  static std::vector<std::string> scopes();
   ~Ledger();  // gives the slot back
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
