@@ -91,7 +91,9 @@ TEST_F(Driver, ForkedChildIsRefused) {
         const pid_t child = fork();
         if (child == 0) {
           int n = 0;
-          _exit(cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 7 : 1);
+          _exit(cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED
+                    ? 7
+                    : 1);
         }
         int status = 0;
         waitpid(child, &status, 0);
@@ -103,7 +105,9 @@ TEST_F(Driver, ForkedChildIsRefused) {
 namespace {
 // Runs `device_count` in a fresh process with CUDA_VISIBLE_DEVICES set.
 int visible(const std::string& value) {
-  const std::string command = "CUDA_VISIBLE_DEVICES='" + value + "' " + testing::internal::GetArgvs()[0] + " --gtest_also_run_disabled_tests --gtest_filter=*.DISABLED_PrintDevices 2>/dev/null | grep -o 'devices:.*'";
+  const std::string command = "CUDA_VISIBLE_DEVICES='" + value + "' " + testing::internal::GetArgvs()[0] +
+                              " --gtest_also_run_disabled_tests --gtest_filter=*.DISABLED_PrintDevices "
+                              "2>/dev/null | grep -o 'devices:.*'";
   FILE* pipe = popen(command.c_str(), "r");
   char line[256] = "";
   if (!fgets(line, sizeof line, pipe)) line[0] = 0;
@@ -124,9 +128,9 @@ TEST(Visible, DISABLED_PrintDevices) {
 TEST(Visible, FollowsTheDocumentedRules) {
   EXPECT_EQ(visible("0,1"), 2);
   EXPECT_EQ(visible("2"), 1);
-  EXPECT_EQ(visible("0,7,1"), 1);    // stops at the first invalid entry
+  EXPECT_EQ(visible("0,7,1"), 1);  // stops at the first invalid entry
   EXPECT_EQ(visible("-1"), 0);
   EXPECT_EQ(visible(""), 0);
   EXPECT_EQ(visible("nonsense,0"), 0);
-  EXPECT_EQ(visible("0,0"), 0);      // a repeated device hides all
+  EXPECT_EQ(visible("0,0"), 0);  // a repeated device hides all
 }

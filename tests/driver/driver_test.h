@@ -13,14 +13,14 @@ inline const char* name_of(CUresult r) {
   const char* name = nullptr;
   return cuGetErrorName(r, &name) == CUDA_SUCCESS ? name : "unknown";
 }
-#define OK(call)                                                     \
-  do {                                                               \
-    const CUresult result_ = (call);                                 \
+#define OK(call)                                                           \
+  do {                                                                     \
+    const CUresult result_ = (call);                                       \
     ASSERT_EQ(result_, CUDA_SUCCESS) << #call << ": " << name_of(result_); \
   } while (0)
-#define FAILS(code, call)                                            \
-  do {                                                               \
-    const CUresult result_ = (call);                                 \
+#define FAILS(code, call)                                                                            \
+  do {                                                                                               \
+    const CUresult result_ = (call);                                                                 \
     EXPECT_EQ(result_, code) << #call << ": " << name_of(result_) << ", expected " << name_of(code); \
   } while (0)
 
@@ -64,7 +64,8 @@ class Driver : public ::testing::Test {
     EXPECT_EQ(cuModuleGetFunction(&f, module, name), CUDA_SUCCESS) << name;
     return f;
   }
-  CUresult run(CUfunction f, std::vector<void*> args, CUstream stream = nullptr, unsigned grid = 1, unsigned block = 1, unsigned shared = 0) {
+  CUresult run(CUfunction f, std::vector<void*> args, CUstream stream = nullptr, unsigned grid = 1,
+               unsigned block = 1, unsigned shared = 0) {
     return cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, stream, args.data(), nullptr);
   }
   int read_int(CUdeviceptr p) {

@@ -7,7 +7,8 @@
 using driver_test::Driver;
 
 namespace {
-void* ask(const char* name, int version, cuuint64_t flags = 0, CUdriverProcAddressQueryResult* status = nullptr) {
+void* ask(const char* name, int version, cuuint64_t flags = 0,
+          CUdriverProcAddressQueryResult* status = nullptr) {
   void* p = nullptr;
   cuGetProcAddress_v2(name, &p, version, flags, status);
   return p;
@@ -30,9 +31,11 @@ TEST_F(Driver, VersionsSelectEntryPoints) {
 }
 
 TEST_F(Driver, StreamKinds) {
-  EXPECT_EQ(ask("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM), symbol("cuLaunchKernel_ptsz"));
+  EXPECT_EQ(ask("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM),
+            symbol("cuLaunchKernel_ptsz"));
   EXPECT_EQ(ask("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_LEGACY_STREAM), symbol("cuLaunchKernel"));
-  EXPECT_EQ(ask("cuMemcpyHtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM), symbol("cuMemcpyHtoD_v2_ptds"));
+  EXPECT_EQ(ask("cuMemcpyHtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM),
+            symbol("cuMemcpyHtoD_v2_ptds"));
   EXPECT_EQ(ask("cuMemAlloc", 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM), symbol("cuMemAlloc_v2"));
 }
 
@@ -48,12 +51,13 @@ TEST_F(Driver, StatusTellsUnknownFromTooOld) {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress_v2("cuInit", nullptr, 13000, 0, nullptr));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress_v2("cuInit", &p, 13000, 64, nullptr));
   FAILS(CUDA_ERROR_NOT_FOUND, cuGetProcAddress_v2("", &p, 0, 0, nullptr));
-  EXPECT_EQ(ask("cuMemAlloc_v2", 13000), nullptr);   // names, not symbols
+  EXPECT_EQ(ask("cuMemAlloc_v2", 13000), nullptr);  // names, not symbols
 }
 
 TEST_F(Driver, PerThreadFormMeansTheThreadsStream) {
   load();
-  auto launch = reinterpret_cast<PFN_cuLaunchKernel_v7000_ptsz>(ask("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
+  auto launch = reinterpret_cast<PFN_cuLaunchKernel_v7000_ptsz>(
+      ask("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
   CUdeviceptr p;
   void* pinned = nullptr;
   OK(cuMemHostAlloc(&pinned, 64, 0));

@@ -38,7 +38,7 @@ TEST_F(Events, RecordCapturesTheMoment) {
   int rounds = 2000;
   OK(run(kernel("burn"), {&buffer, &rounds}, s, 64, 128));
   OK(cuEventRecord(stop, s));
-  OK(cuEventRecord(start, s));   // moved behind the kernel
+  OK(cuEventRecord(start, s));  // moved behind the kernel
   OK(cuStreamSynchronize(s));
   float ms = -1;
   OK(cuEventElapsedTime(&ms, stop, start));
@@ -47,7 +47,7 @@ TEST_F(Events, RecordCapturesTheMoment) {
 }
 
 TEST_F(Events, QueriesAndErrors) {
-  OK(cuEventQuery(start));         // never recorded counts as complete
+  OK(cuEventQuery(start));  // never recorded counts as complete
   OK(cuEventSynchronize(start));
   float ms;
   FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, start, stop));
@@ -65,7 +65,7 @@ TEST_F(Events, QueriesAndErrors) {
   FAILS(CUDA_ERROR_NOT_READY, cuEventQuery(stop));
   FAILS(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, start, stop));
   int polls = 0;
-  while (cuEventQuery(stop) == CUDA_ERROR_NOT_READY) ++polls;   // polling passes virtual time
+  while (cuEventQuery(stop) == CUDA_ERROR_NOT_READY) ++polls;  // polling passes virtual time
   EXPECT_GT(polls, 3);
   OK(cuEventQuery(stop));
   OK(cuEventDestroy(stop));

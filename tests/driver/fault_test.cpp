@@ -5,7 +5,9 @@
 
 namespace {
 std::string child(const std::string& faults, const std::string& test) {
-  const std::string command = "SIMGPU_FAULTS='" + faults + "' " + testing::internal::GetArgvs()[0] + " --gtest_also_run_disabled_tests --gtest_filter=Child.DISABLED_" + test + " 2>/dev/null | grep '^out:'";
+  const std::string command = "SIMGPU_FAULTS='" + faults + "' " + testing::internal::GetArgvs()[0] +
+                              " --gtest_also_run_disabled_tests --gtest_filter=Child.DISABLED_" + test +
+                              " 2>/dev/null | grep '^out:'";
   FILE* pipe = popen(command.c_str(), "r");
   char line[512] = "";
   if (!fgets(line, sizeof line, pipe)) line[0] = 0;

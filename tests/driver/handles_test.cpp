@@ -1,4 +1,5 @@
-// Any value may be passed as a handle: NULL, freed, foreign or of another kind. The answer is a code, never a crash.
+// Any value may be passed as a handle: NULL, freed, foreign or of another kind. The answer is a code, never a
+// crash.
 #include "tests/driver/driver_test.h"
 
 using driver_test::Driver;
@@ -13,7 +14,8 @@ TEST_F(Driver, StreamsAndEventsAreValidated) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy(static_cast<CUevent>(j)));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(static_cast<CUmodule>(j)));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuLibraryUnload(static_cast<CUlibrary>(j)));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(static_cast<CUfunction>(j), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    FAILS(CUDA_ERROR_INVALID_HANDLE,
+          cuLaunchKernel(static_cast<CUfunction>(j), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(static_cast<CUlinkState>(j)));
   }
   CUkernel k;
@@ -79,7 +81,7 @@ TEST_F(Driver, ContextStackAndState) {
   FAILS(CUDA_ERROR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease(2));
   OK(cuCtxDestroy(c));
   OK(cuCtxSetCurrent(context));
-  OK(cuDevicePrimaryCtxRelease(0));   // last reference: the context goes, though it is current here
+  OK(cuDevicePrimaryCtxRelease(0));  // last reference: the context goes, though it is current here
   FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc(&p, 4));
   unsigned long long id1 = 0, id2 = 0;
   OK(cuDevicePrimaryCtxRetain(&context, 0));

@@ -60,13 +60,16 @@ TEST_F(Launch, ParametersArriveByBothRoutes) {
   memcpy(packed + 48, f, 16);
   memcpy(packed + 64, &buffer, 8);
   size_t bytes = sizeof packed;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
   OK(cuLaunchKernel(kernel("parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
   OK(cuMemcpyDtoH(out, buffer, sizeof out));
   EXPECT_EQ(out[3], 9);
   void* none[] = {nullptr};
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(kernel("parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, none, extra));
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(kernel("parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuLaunchKernel(kernel("parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, none, extra));
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuLaunchKernel(kernel("parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
 }
 
 TEST_F(Launch, ConfigurationErrors) {
@@ -88,7 +91,8 @@ TEST_F(Launch, DynamicSharedMemoryNeedsOptIn) {
   CUfunction f = kernel("dynamic_shared");
   int n = 20000;
   FAILS(CUDA_ERROR_INVALID_VALUE, run(f, {&buffer, &n}, nullptr, 1, 64, unsigned(n) * 4));
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000));
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000));
   OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, n * 4));
   OK(run(f, {&buffer, &n}, nullptr, 1, 64, unsigned(n) * 4));
   EXPECT_EQ(read_int(buffer), n / 2 * (n - 1));
@@ -104,19 +108,20 @@ TEST_F(Launch, CooperativeGridIsBoundedByResidency) {
   OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, f, 1024, 0));
   OK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
   EXPECT_GE(per_sm, 1);
-  FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cuLaunchCooperativeKernel(f, unsigned(per_sm * sms + 1), 1, 1, 1024, 1, 1, 0, nullptr, args));
+  FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+        cuLaunchCooperativeKernel(f, unsigned(per_sm * sms + 1), 1, 1, 1024, 1, 1, 0, nullptr, args));
 }
 
 TEST_F(Launch, OccupancyAndAttributes) {
   CUfunction f = kernel("vadd");
   int blocks = 0, block = 0, grid = 0, value = 0;
   OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 256, 0));
-  EXPECT_EQ(blocks, 8);   // 2048 threads per SM
+  EXPECT_EQ(blocks, 8);  // 2048 threads per SM
   OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 0));
   EXPECT_EQ(block, 1024);
   EXPECT_EQ(grid, 2 * 148);
   OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 100 << 10));
-  EXPECT_EQ(blocks, 2);   // 228 KiB shared
+  EXPECT_EQ(blocks, 2);  // 228 KiB shared
   OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, f));
   EXPECT_EQ(value, 80);
   OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
@@ -162,7 +167,7 @@ TEST_F(Launch, IllegalAddressPoisonsTheContextOnly) {
 TEST_F(Launch, JustBeyondAnAllocationIsIllegalToo) {
   CUdeviceptr small;
   OK(cuMemAlloc(&small, 100));
-  long long index = 25;   // byte 100
+  long long index = 25;  // byte 100
   OK(run(kernel("out_of_bounds"), {&small, &index}));
   FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(nullptr));
 }

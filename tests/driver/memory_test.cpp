@@ -44,12 +44,12 @@ TEST_F(Driver, ArgumentErrors) {
   OK(cuMemAlloc(&p, 100));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p + 4));
   int x = 0;
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(p + 98, &x, 4));     // leaves the allocation
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(p + 98, &x, 4));  // leaves the allocation
   FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(p + (1 << 20), &x, 4));
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(p + 1, 0, 1));        // misaligned
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(p + 1, 0, 1));  // misaligned
   OK(cuMemFree(p));
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));                    // twice
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&x, p, 4));          // after free
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));            // twice
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&x, p, 4));  // after free
 }
 
 TEST_F(Driver, HostCannotTouchDeviceMemory) {
@@ -144,7 +144,8 @@ TEST_F(Driver, PitchedAndThreeDimensionalCopies) {
   OK(cuMemcpy3D(&q));
   for (size_t z = 0; z < 2; ++z) {
     for (size_t y = 0; y < 3; ++y) {
-      for (size_t x = 0; x < 4; ++x) ASSERT_EQ(small[(z * 3 + y) * 4 + x], big[((z + 1) * 6 + y + 1) * 8 + x + 2]);
+      for (size_t x = 0; x < 4; ++x)
+        ASSERT_EQ(small[(z * 3 + y) * 4 + x], big[((z + 1) * 6 + y + 1) * 8 + x + 2]);
     }
   }
 }
@@ -203,7 +204,8 @@ TEST_F(Driver, PointerAttributes) {
   EXPECT_EQ(size, 5000u);
   FAILS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, &size, p + (1 << 22)));
   int stack = 0;
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&stack)));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                        reinterpret_cast<CUdeviceptr>(&stack)));
   CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   int ordinal = 9;
   void* answers[] = {&type, &ordinal};

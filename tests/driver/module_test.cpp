@@ -14,7 +14,7 @@ TEST_F(Driver, GlobalsAreInitialisedAndRelocated) {
   int values[3];
   OK(cuMemcpyDtoH(values, out, sizeof values));
   EXPECT_EQ(values[0], 6);
-  EXPECT_EQ(values[1], 30);   // through a pointer initialised with &table[2]
+  EXPECT_EQ(values[1], 30);  // through a pointer initialised with &table[2]
   EXPECT_EQ(values[2], 4);
   float scale = 0;
   OK(cuMemcpyDtoH(&scale, f, 4));
@@ -25,7 +25,7 @@ TEST_F(Driver, GlobalsAreInitialisedAndRelocated) {
   EXPECT_EQ(bytes, 4u);
   EXPECT_EQ(read_int(counter), 6);
   OK(cuModuleGetGlobal(&managed, &bytes, module, "shared_with_host"));
-  EXPECT_EQ(*reinterpret_cast<int*>(managed), 4);   // managed variables are the host's too
+  EXPECT_EQ(*reinterpret_cast<int*>(managed), 4);  // managed variables are the host's too
   FAILS(CUDA_ERROR_NOT_FOUND, cuModuleGetGlobal(&counter, &bytes, module, "nothing"));
   // A constant written by the host is what kernels read.
   CUdeviceptr constant;
@@ -75,11 +75,20 @@ TEST_F(Driver, RefusalsSayWhy) {
   char errors[512] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {errors, reinterpret_cast<void*>(sizeof errors)};
-  FAILS(CUDA_ERROR_INVALID_PTX, cuModuleLoadDataEx(&module, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { nonsense.u32 %r1; }\n", 2, options, values));
+  FAILS(CUDA_ERROR_INVALID_PTX,
+        cuModuleLoadDataEx(
+            &module,
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { nonsense.u32 %r1; }\n", 2,
+            options, values));
   EXPECT_NE(strlen(errors), 0u);
-  FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, cuModuleLoadData(&module, ".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"));
-  FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, ".version 8.7\n.target sm_120\n.address_size 64\n.visible .entry k() { ret; }\n"));
-  FAILS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\x01\x02\x03\x04 this is nothing that anybody could load"));
+  FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        cuModuleLoadData(&module,
+                         ".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"));
+  FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+        cuModuleLoadData(&module,
+                         ".version 8.7\n.target sm_120\n.address_size 64\n.visible .entry k() { ret; }\n"));
+  FAILS(CUDA_ERROR_INVALID_IMAGE,
+        cuModuleLoadData(&module, "\x01\x02\x03\x04 this is nothing that anybody could load"));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&module, nullptr));
 }
 
@@ -124,18 +133,25 @@ TEST_F(Driver, LibrariesServeAllDevices) {
 }
 
 TEST_F(Driver, LinkerJoinsPtx) {
-  const char* caller = ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func (.param .b32 r) twice(.param .b32 x);\n"
-                       ".visible .entry use(.param .u64 p) {\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\nld.param.u64 %rd1, [p];\ncvta.to.global.u64 %rd2, %rd1;\n"
-                       "{\n.param .b32 a;\n.param .b32 b;\nst.param.b32 [a], 21;\ncall.uni (b), twice, (a);\nld.param.b32 %r1, [b];\n}\nst.global.u32 [%rd2], %r1;\nret;\n}\n";
-  const char* callee = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func (.param .b32 r) twice(.param .b32 x) {\n.reg .b32 %r<3>;\n"
-                       "ld.param.b32 %r1, [x];\nadd.s32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
+  const char* caller =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func (.param .b32 r) twice(.param .b32 x);\n"
+      ".visible .entry use(.param .u64 p) {\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\nld.param.u64 %rd1, "
+      "[p];\ncvta.to.global.u64 %rd2, %rd1;\n"
+      "{\n.param .b32 a;\n.param .b32 b;\nst.param.b32 [a], 21;\ncall.uni (b), twice, (a);\nld.param.b32 "
+      "%r1, [b];\n}\nst.global.u32 [%rd2], %r1;\nret;\n}\n";
+  const char* callee =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func (.param .b32 r) twice(.param .b32 x) "
+      "{\n.reg .b32 %r<3>;\n"
+      "ld.param.b32 %r1, [x];\nadd.s32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
   CUlinkState link;
   OK(cuLinkCreate(0, nullptr, nullptr, &link));
-  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(caller), strlen(caller) + 1, "caller", 0, nullptr, nullptr));
+  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(caller), strlen(caller) + 1, "caller", 0,
+                   nullptr, nullptr));
   void* image;
   size_t size;
-  EXPECT_NE(cuLinkComplete(link, &image, &size), CUDA_SUCCESS);   // twice is missing
-  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(callee), strlen(callee) + 1, "callee", 0, nullptr, nullptr));
+  EXPECT_NE(cuLinkComplete(link, &image, &size), CUDA_SUCCESS);  // twice is missing
+  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(callee), strlen(callee) + 1, "callee", 0,
+                   nullptr, nullptr));
   OK(cuLinkComplete(link, &image, &size));
   OK(cuModuleLoadData(&module, image));
   OK(cuLinkDestroy(link));

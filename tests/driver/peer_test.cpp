@@ -53,7 +53,8 @@ TEST_F(Peers, ArgumentErrors) {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuCtxEnablePeerAccess(other, 1));
   FAILS(CUDA_ERROR_INVALID_DEVICE, cuCtxEnablePeerAccess(context, 0));
   int v = 0;
-  FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetP2PAttribute(&v, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
+  FAILS(CUDA_ERROR_INVALID_DEVICE,
+        cuDeviceGetP2PAttribute(&v, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
   OK(cuDeviceGetP2PAttribute(&v, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
   EXPECT_EQ(v, 1);
 }
@@ -63,7 +64,8 @@ TEST_F(Peers, StreamsAndFunctionsBelongToTheirContext) {
   CUstream s;
   OK(cuStreamCreate(&s, 0));
   int v = 1;
-  FAILS(CUDA_ERROR_INVALID_HANDLE, run(kernel("set_value"), {&theirs, &v}, s));   // function of device 0's context
+  FAILS(CUDA_ERROR_INVALID_HANDLE,
+        run(kernel("set_value"), {&theirs, &v}, s));  // function of device 0's context
   CUevent e;
   OK(cuEventCreate(&e, 0));
   FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(e, [&] {

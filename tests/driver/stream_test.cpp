@@ -84,8 +84,8 @@ TEST_F(Streams, LegacyStreamOrdersBlockingStreamsBothWays) {
   for (int round = 0; round < 10; ++round) {
     int one = 1, v = 100;
     OK(run(kernel("set_value"), {&cell, &v}, blocking));
-    OK(run(kernel("add_value"), {&cell, &one}, nullptr));           // after blocking
-    OK(run(kernel("add_value"), {&cell, &one}, blocking));          // after legacy
+    OK(run(kernel("add_value"), {&cell, &one}, nullptr));   // after blocking
+    OK(run(kernel("add_value"), {&cell, &one}, blocking));  // after legacy
     CUdeviceptr copy = cell + 4;
     OK(run(kernel("copy_value"), {&copy, &cell}, CU_STREAM_LEGACY));
     EXPECT_EQ(read_int(cell + 4), 102);
@@ -156,12 +156,15 @@ TEST_F(Streams, HostFunctionsRunInOrderOnAnotherThread) {
     std::thread::id thread;
     CUresult call;
   } seen{};
-  OK(cuLaunchHostFunc(a, [](void* p) {
-    auto* s = static_cast<Seen*>(p);
-    s->thread = std::this_thread::get_id();
-    CUdeviceptr m;
-    s->call = cuMemAlloc(&m, 4);
-  }, &seen));
+  OK(cuLaunchHostFunc(
+      a,
+      [](void* p) {
+        auto* s = static_cast<Seen*>(p);
+        s->thread = std::this_thread::get_id();
+        CUdeviceptr m;
+        s->call = cuMemAlloc(&m, 4);
+      },
+      &seen));
   OK(cuStreamSynchronize(a));
   EXPECT_NE(seen.thread, std::this_thread::get_id());
   EXPECT_EQ(seen.call, CUDA_ERROR_NOT_PERMITTED);
@@ -175,12 +178,15 @@ TEST_F(Streams, HostFunctionSeesEarlierWorkAndHoldsLaterWork) {
   int one = 1, two = 2;
   CUdeviceptr target = host_address(3);
   OK(run(kernel("set_value"), {&target, &one}, a));
-  OK(cuLaunchHostFunc(a, [](void* p) {
-    auto* s = static_cast<Both*>(p);
-    s->before = s->host[3];
-    usleep(20000);
-    s->after = s->host[3];
-  }, &both));
+  OK(cuLaunchHostFunc(
+      a,
+      [](void* p) {
+        auto* s = static_cast<Both*>(p);
+        s->before = s->host[3];
+        usleep(20000);
+        s->after = s->host[3];
+      },
+      &both));
   OK(run(kernel("set_value"), {&target, &two}, a));
   OK(cuStreamSynchronize(a));
   EXPECT_EQ(both.before, 1);
@@ -193,7 +199,12 @@ TEST_F(Streams, CallbackGetsStreamAndStatus) {
     CUstream stream = nullptr;
     CUresult status = CUDA_ERROR_UNKNOWN;
   } seen;
-  OK(cuStreamAddCallback(a, [](CUstream s, CUresult r, void* p) { *static_cast<Seen*>(p) = {s, r}; }, &seen, 0));
+  OK(cuStreamAddCallback(
+      a,
+      [](CUstream s, CUresult r, void* p) {
+        *static_cast<Seen*>(p) = {s, r};
+      },
+      &seen, 0));
   OK(cuStreamSynchronize(a));
   EXPECT_EQ(seen.stream, a);
   EXPECT_EQ(seen.status, CUDA_SUCCESS);
@@ -284,7 +295,9 @@ TEST_F(Streams, ManyThreadsSubmitAtOnce) {
       for (int i = 0; i < 300; ++i) {
         void* args[] = {&p, &one};
         CUfunction f;
-        if (cuModuleGetFunction(&f, module, "add_value") || cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, args, nullptr)) ++failures;
+        if (cuModuleGetFunction(&f, module, "add_value") ||
+            cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, args, nullptr))
+          ++failures;
       }
       int seen = 0;
       if (cuMemcpyDtoHAsync(&seen, p, 4, s) || seen != 300) ++failures;

@@ -104,6 +104,8 @@ struct Op : std::enable_shared_from_this<Op> {
   CUresult error = CUDA_SUCCESS;
   std::string error_text;
   exec::Stats stats;
+  uint64_t spent =
+      0;  // warp instructions granted so far: how far an unfinished kernel has come in virtual time
   std::unique_ptr<exec::Execution> execution;  // kernels in flight
   std::shared_ptr<void> scratch;               // body-private state of this execution
   std::vector<std::function<void()>>

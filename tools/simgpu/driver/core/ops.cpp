@@ -94,7 +94,10 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
   }
   const auto state = op.execution->advance(budget);
   op.stats = op.execution->stats();
+  op.spent += budget;
   if (state == exec::Execution::State::running) {
+    // Blocks in flight may not be in the statistics yet.
+    op.stats.warp_instructions = std::max(op.stats.warp_instructions, op.spent);
     if (!op.execution->stuck()) return Step::again;
     log_line(LogLevel::error, "deadlock: kernel %s: its threads wait at barriers that the others never reach",
              name().c_str());
