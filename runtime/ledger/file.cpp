@@ -119,7 +119,9 @@ File* map_file(const std::string& name, bool create, int& fd, std::string& error
   return give_up();
 }
 
-void hold_slot(int fd, int slot) { byte_lock(fd, F_OFD_SETLK, F_WRLCK, 1 + slot); }
+bool hold_slot(int fd, int slot) {
+  return byte_lock(fd, F_OFD_SETLK, F_WRLCK, 1 + slot) == 0 || (errno != EAGAIN && errno != EACCES);
+}
 void drop_slot(int fd, int slot) { byte_lock(fd, F_OFD_SETLK, F_UNLCK, 1 + slot); }
 bool slot_held(int fd, int slot) { return byte_lock(fd, F_OFD_GETLK, F_WRLCK, 1 + slot) == 1; }
 

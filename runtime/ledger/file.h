@@ -11,7 +11,7 @@ namespace shunt::ledger {
 File* map_file(const std::string& name, bool create, int& fd, std::string& error);
 
 // A lock on a slot's byte that the kernel drops with the process, whatever its pid namespace.
-void hold_slot(int fd, int slot);
+bool hold_slot(int fd, int slot);  // false: another process has it
 void drop_slot(int fd, int slot);
 bool slot_held(int fd, int slot);
 

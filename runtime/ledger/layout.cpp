@@ -54,7 +54,6 @@ void initialise(File* file) {
   file->version = kVersion;
   file->bytes = sizeof(File);
   initialise_mutex(&file->mutex);
-  for (DeviceEntry& device : file->devices) initialise_mutex(&device.mutex);
   step();
   file->ready.store(1, std::memory_order_release);
 }

@@ -14,7 +14,7 @@ namespace shunt::ledger {
 constexpr int kMaxDevices = 32;
 constexpr int kMaxProcesses = 512;
 constexpr uint64_t kMagic = 0x72'65'67'64'65'6c'68'73;  // "shledger"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct DeviceUse {
   std::atomic<uint64_t> used;      // allocated through shunt
@@ -25,8 +25,8 @@ struct DeviceUse {
 };
 
 struct alignas(64) Slot {
-  std::atomic<uint64_t> sequence;  // odd while several fields change together
-  std::atomic<uint64_t> start_time;
+  std::atomic<uint64_t> sequence;      // odd while several fields change together
+  std::atomic<uint64_t> start_time;    // written last when a slot is taken; 0: being taken
   std::atomic<uint64_t> namespace_id;  // of pids
   std::atomic<uint64_t> image_id;      // changes with exec
   std::atomic<uint64_t> heartbeat_ns;  // CLOCK_BOOTTIME
@@ -42,7 +42,6 @@ struct alignas(64) DeviceEntry {
   std::atomic<uint32_t> waiters;        // somebody may be asleep; cleared by the one who finds nobody
   uint8_t uuid[16];
   std::atomic<uint64_t> freed_by_dead;  // memory of processes that ended
-  pthread_mutex_t mutex;                // check-and-reserve
 };
 
 struct File {
@@ -52,7 +51,7 @@ struct File {
   std::atomic<uint32_t> slots_in_use;  // slots at and beyond this number were never taken
   std::atomic<uint64_t> sweeps, reclaimed_slots;
   pthread_mutex_t mutex;                        // slot and device tables
-  std::atomic<uint32_t> owners[kMaxProcesses];  // pid of each slot; 0 free. Written last when taken
+  std::atomic<uint32_t> owners[kMaxProcesses];  // pid of each slot; 0 free
   DeviceEntry devices[kMaxDevices];
   Slot slots[kMaxProcesses];
 };

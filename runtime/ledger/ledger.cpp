@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,9 +46,9 @@ namespace {
 
 template <class F>
 void for_each_slot(const File* file, F f) {
-  auto limit = std::min<uint32_t>(file->slots_in_use.load(std::memory_order_acquire), kMaxProcesses);
+  auto limit = std::min<uint32_t>(file->slots_in_use.load(), kMaxProcesses);
   for (uint32_t s = 0; s < limit; ++s)
-    if (file->owners[s].load(std::memory_order_acquire) != 0) f(static_cast<int>(s));
+    if (file->owners[s].load() != 0) f(static_cast<int>(s));
 }
 
 uint64_t add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -93,9 +94,11 @@ std::string boot_id() { return first_line("/proc/sys/kernel/random/boot_id").sub
 bool Ledger::State::alive(int s) const {
   uint32_t owner = file->owners[s].load(std::memory_order_acquire);
   if (owner == 0) return false;
-  const Slot& slot_ref = file->slots[s];
-  if (slot_ref.namespace_id.load(std::memory_order_relaxed) != namespace_id) return slot_held(fd, s);
-  return process_start_time(owner) == slot_ref.start_time.load(std::memory_order_relaxed);
+  uint64_t start = file->slots[s].start_time.load(std::memory_order_acquire);
+  bool comparable = file->slots[s].namespace_id.load(std::memory_order_relaxed) == namespace_id;
+  // While a slot is being taken, and in other pid namespaces, only the kernel's lock tells.
+  if (start == 0 || !comparable) return slot_held(fd, s);
+  return process_start_time(owner) == start;
 }
 
 // Table lock held. The owner goes first: readers then no longer count the slot, so what is added for it below
@@ -129,50 +132,53 @@ void Ledger::State::clear(int s) {
   victim.dirty.store(0);
 }
 
+// Without a lock: the kernel's lock on the slot's byte decides between two that want the same, and ends with
+// its holder.
 bool Ledger::State::claim() {
   auto self = static_cast<uint32_t>(getpid());
   uint64_t start = own_start_time(), image = image_id();
   int taken = -1;
-  if (!lock(&file->mutex, timeout_ms)) return false;
   // After exec the slot is still there: promises made before stay, memory of the old image is gone.
   for_each_slot(file, [&](int s) {
-    Slot& candidate = file->slots[s];
-    if (file->owners[s].load() != self || candidate.start_time.load() != start ||
-        candidate.namespace_id.load() != namespace_id)
-      return;
-    taken = s;
+    const Slot& candidate = file->slots[s];
+    if (file->owners[s].load() == self && candidate.start_time.load() == start &&
+        candidate.namespace_id.load() == namespace_id)
+      taken = s;
   });
   if (taken >= 0) {
     Slot& again = file->slots[taken];
+    hold_slot(fd, taken);
     if (again.image_id.load() != image) {
       for (DeviceUse& use : again.devices) use.used.store(0), use.spilled.store(0), use.wanted.store(0);
       again.sequence.store(0);
       again.image_id.store(image);
     }
   } else {
-    uint32_t limit = std::min<uint32_t>(file->slots_in_use.load(), kMaxProcesses);
-    for (uint32_t s = 0; s < kMaxProcesses && taken < 0; ++s)
-      if (s >= limit || file->owners[s].load() == 0) taken = static_cast<int>(s);
-    if (taken >= 0) {
-      if (static_cast<uint32_t>(taken) >= limit) file->slots_in_use.store(static_cast<uint32_t>(taken) + 1);
+    std::string_view name = program_invocation_short_name;
+    for (int s = 0; s < kMaxProcesses && taken < 0; ++s) {
+      if (file->owners[s].load() != 0 || file->slots[s].dirty.load() != 0 || !hold_slot(fd, s)) continue;
       step();
-      clear(taken);  // its last owner may have been killed while it was cleared
-      step();
-      Slot& fresh = file->slots[taken];
-      fresh.start_time.store(start);
-      fresh.namespace_id.store(namespace_id);
-      fresh.image_id.store(image);
-      fresh.heartbeat_ns.store(boottime_ns());
-      std::string name = first_line("/proc/self/comm");
-      std::memset(fresh.name, 0, sizeof fresh.name);
-      std::memcpy(fresh.name, name.data(), std::min(name.size(), sizeof fresh.name - 1));
-      hold_slot(fd, taken);
-      step();
-      file->owners[taken].store(self, std::memory_order_release);
+      uint32_t nobody = 0;
+      if (file->slots[s].dirty.load() == 0 && file->owners[s].compare_exchange_strong(nobody, self))
+        taken = s;
+      else
+        drop_slot(fd, s);
     }
+    if (taken < 0) return false;
+    uint32_t limit = file->slots_in_use.load();
+    while (limit <= static_cast<uint32_t>(taken) &&
+           !file->slots_in_use.compare_exchange_weak(limit, static_cast<uint32_t>(taken) + 1)) {
+    }
+    step();
+    Slot& fresh = file->slots[taken];
+    fresh.namespace_id.store(namespace_id);
+    fresh.image_id.store(image);
+    fresh.heartbeat_ns.store(boottime_ns());
+    std::memset(fresh.name, 0, sizeof fresh.name);
+    std::memcpy(fresh.name, name.data(), std::min(name.size(), sizeof fresh.name - 1));
+    step();
+    fresh.start_time.store(start, std::memory_order_release);
   }
-  unlock(&file->mutex);
-  if (taken < 0) return false;
   slot.store(taken, std::memory_order_release);
   pid.store(self);
   return true;
@@ -181,8 +187,7 @@ bool Ledger::State::claim() {
 uint64_t Ledger::State::sum(int device, std::atomic<uint64_t> DeviceUse::*field, int except) const {
   uint64_t total = 0;
   for_each_slot(file, [&](int s) {
-    if (s != except)
-      total = add_capped(total, (file->slots[s].devices[device].*field).load(std::memory_order_relaxed));
+    if (s != except) total = add_capped(total, (file->slots[s].devices[device].*field).load());
   });
   return total;
 }
@@ -330,29 +335,48 @@ Grant Ledger::reserve(std::span<const Request> requests, Reservation& out) {
       same->bytes = add_capped(same->bytes, request.bytes),
       same->free_now = std::min(same->free_now, request.free_now);
   }
-  // In one order for all: two gangs that share devices cannot hold what the other needs.
-  std::sort(parts.begin(), parts.end(),
-            [](const Request& a, const Request& b) { return a.device < b.device; });
-  File* file = state_->file;
-  Grant grant = Grant::granted;
-  size_t locked = 0;
-  for (; locked < parts.size(); ++locked)
-    if (!lock(&file->devices[parts[locked].device].mutex, state_->timeout_ms)) {
-      grant = Grant::unavailable;
-      break;
+  constexpr uint64_t kImpossible = 1ull << 60;  // larger than any device: sums below cannot wrap
+  for (const Request& part : parts)
+    if (part.bytes > std::min(part.free_now, kImpossible)) return Grant::would_not_fit;
+  // No lock, so nobody can be kept waiting by a process that was stopped: each adds its wish first and then
+  // looks. Of two that look at the same time the later one sees both wishes, so never both are granted what
+  // only one can have.
+  auto promised_to_others = [&](const Request& part) {
+    return state_->sum(part.device, &DeviceUse::reserved, state_->slot.load());
+  };
+  auto fits = [&](const Request& part, uint64_t others) {
+    if (part.free_now == UINT64_MAX) return true;
+    uint64_t own_promises = own->devices[part.device].reserved.load();
+    return add_capped(others, own_promises) <= part.free_now;
+  };
+  constexpr int kTries = 8;
+  Grant grant = Grant::would_not_fit;
+  for (int attempt = 0; attempt < kTries && grant != Grant::granted; ++attempt) {
+    for (const Request& part : parts) {
+      std::atomic<uint64_t>& mine = own->devices[part.device].reserved;
+      mine.fetch_add(part.bytes);
+      step();
     }
-  for (size_t i = 0; i < parts.size() && grant == Grant::granted; ++i) {
-    uint64_t promised = state_->sum(parts[i].device, &DeviceUse::reserved);
-    if (parts[i].free_now != UINT64_MAX && add_capped(promised, parts[i].bytes) > parts[i].free_now)
-      grant = Grant::would_not_fit;
+    uint64_t seen = 0;
+    grant = Grant::granted;
+    for (const Request& part : parts) {
+      uint64_t others = promised_to_others(part);
+      seen = add_capped(seen, others);
+      if (!fits(part, others)) grant = Grant::would_not_fit;
+    }
+    if (grant == Grant::granted) break;
+    for (const Request& part : parts) {
+      subtract(own->devices[part.device].reserved, part.bytes);
+      step();
+    }
+    // Perhaps others were only looking too: when what they hold changes, it is worth another try.
+    sched_yield();
+    uint64_t now = 0;
+    for (const Request& part : parts) now = add_capped(now, promised_to_others(part));
+    if (now >= seen) break;
   }
   if (grant == Grant::granted)
-    for (const Request& part : parts) {
-      own->devices[part.device].reserved.fetch_add(part.bytes, std::memory_order_relaxed);
-      step();
-      out.parts.push_back({part.device, part.bytes});
-    }
-  while (locked > 0) unlock(&file->devices[parts[--locked].device].mutex);
+    for (const Request& part : parts) out.parts.push_back({part.device, part.bytes});
   own->heartbeat_ns.store(boottime_ns(), std::memory_order_relaxed);
   return grant;
 }

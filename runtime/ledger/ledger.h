@@ -20,7 +20,8 @@ using Uuid = std::array<uint8_t, 16>;
 struct Options {
   // Keeps boxes apart: empty for the real one, the name of the simulated box for simgpu.
   std::string scope;
-  // How long a lock may be waited for. Its holders work for about a microsecond.
+  // How long the lock for new devices and for the slots of the dead may be waited for. Nothing else is
+  // locked.
   uint32_t lock_timeout_ms = 1000;
 };
 
@@ -33,7 +34,7 @@ struct Request {
 enum class Grant : uint8_t {
   granted,
   would_not_fit,  // free_now less what others were promised is too little; nothing is reserved
-  unavailable,    // the ledger cannot be locked (a holder is stopped): go on without
+  unavailable,    // no slot in the ledger (a fork's child), or no such device: go on without
 };
 
 // A promise for one or several devices. Plain data; void after commit or cancel.
@@ -91,7 +92,8 @@ class Ledger {
   void add_spilled(int device, uint64_t bytes);
   void sub_spilled(int device, uint64_t bytes);
 
-  // All parts or none.
+  // All parts or none. Never waits and never promises twice; of several processes that ask for the last bytes
+  // at one moment it may refuse all.
   Grant reserve(std::span<const Request> requests, Reservation& out);
   // `used`: what the call really took, part by part (empty: what was promised).
   void commit(Reservation& reservation, std::span<const uint64_t> used = {});

@@ -281,19 +281,27 @@ TEST(Ledger, AStoppedHolderStopsNobody) {
   scope.options.lock_timeout_ms = 50;
   auto ledger = scope.open();
   int d = ledger->device(uuid(1));
-  // A process stopped while it holds the device's lock: taken here directly, through the mapping.
+  // A process stopped while it holds the table's lock: taken here directly, through the mapping.
   int fd = shm_open(Ledger::file_name(scope.options).c_str(), O_RDWR, 0);
   auto* file = static_cast<File*>(mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
   close(fd);
-  pid_t pid = child_that_stays([&] { return shunt::ledger::lock(&file->devices[d].mutex, 1000); });
+  pid_t pid = child_that_stays([&] {
+    scope.open().release()->add_used(d, 10);
+    return shunt::ledger::lock(&file->mutex, 1000);
+  });
   kill(pid, SIGSTOP);
   Request request{d, 1, kUnchecked};
   Reservation r;
   auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(ledger->reserve({&request, 1}, r), Grant::unavailable);
+  EXPECT_EQ(ledger->reserve({&request, 1}, r), Grant::granted) << "needs no lock";
+  EXPECT_EQ(in_child([&] { return scope.open() ? 0 : 1; }), 0) << "nor does joining";
+  EXPECT_EQ(ledger->device(uuid(1)), d);
+  EXPECT_EQ(ledger->device(uuid(2)), -1) << "a new device does, and gives up in time";
+  EXPECT_EQ(ledger->sweep(), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 500ms);
   end(pid);
-  EXPECT_EQ(ledger->reserve({&request, 1}, r), Grant::granted) << "dead, the lock is free";
+  EXPECT_EQ(ledger->device(uuid(2)), 1) << "dead, the lock is free";
+  EXPECT_EQ(ledger->sweep(), 2);
   munmap(file, sizeof(File));
 }
 
