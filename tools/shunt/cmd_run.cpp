@@ -53,6 +53,7 @@ struct Run {
   Program program;
   Simulation sim;
   bool simulated = false;
+  bool shadowed = false;  // --placement=shadow: the plan differs from what the program gets
   std::vector<placement::DeviceFacts> devices;
   placement::Plan plan;
   std::string note;  // instead of a placement: no device, no monitor
@@ -145,7 +146,10 @@ void place(Run& run) {
   request.allow_newer_ptx = run.environment.get("SIMGPU_PTX") == "newer";
   request.local_ranks = trace::local_ranks();
   run.plan = placement::decide(request, run.devices);
-  if (request.mode == placement::Mode::shadow) run.plan.changed = false;
+  if (request.mode == placement::Mode::shadow) {
+    run.shadowed = run.plan.changed;
+    run.plan.changed = false;
+  }
 }
 
 std::string random_id() {
@@ -230,12 +234,10 @@ void start_line(const Run& run) {
     line = "disabled by " + run.config.setting(OptionId::disable).source + ": every call passes through";
   } else if (run.plan.device >= 0) {
     const placement::DeviceFacts& d = run.devices[static_cast<size_t>(run.plan.device)];
-    const auto mode = placement::parse_mode(run.config.text(OptionId::placement));
     line = fmt::format("device {} {} ({}): {} [{}]", d.ordinal, d.label(), d.uuid.substr(0, 12), run.plan.why,
                        reason_name(run.plan.reason));
     if (run.plan.other_model && run.plan.changed) line += "; device model differs";
-    if (mode == placement::Mode::shadow && run.plan.device != run.plan.order.front())
-      line += "; shadow: not applied";
+    if (run.shadowed) line += "; shadow: not applied, the program keeps its own order";
   } else {
     line =
         run.note.empty()
