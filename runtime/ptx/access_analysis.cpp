@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <unordered_map>
 
 #include "runtime/ptx/access/facts.h"
 #include "runtime/ptx/access/program.h"
@@ -56,6 +57,7 @@ class Analysis {
   ValueGraph graph_;
   access::Facts facts_;
   std::shared_ptr<KernelAccessProgram> program_ = std::make_shared<KernelAccessProgram>();
+  std::unordered_map<uint32_t, access::RefinedChecks> refined_;  // per block
   std::vector<uint32_t> seen_;
   uint32_t epoch_ = 0;
 };
@@ -133,7 +135,8 @@ void Analysis::bound_loops() {
     if (place == nullptr) continue;
     for (size_t p = 0; p < place->predecessors.size(); ++p) {
       const std::vector<access::Fact> facts = facts_.at_edge(place->predecessors[p], place->block);
-      access::apply_facts(facts, graph_.node(kFirstNode + i).args[p]);
+      access::RefinedChecks refined;
+      access::apply_facts(graph_, facts, graph_.node(kFirstNode + i).args[p], refined);
     }
   }
 }
@@ -221,6 +224,10 @@ void Analysis::merge(Group group) {
 
 void Analysis::add_groups(const access::RawAccess& raw, const Origins& origins) {
   const std::vector<access::Fact> facts = facts_.at_instruction(raw.instruction);
+  // Accesses of one block share what its branches imply, unless they have a guard of their own.
+  access::RefinedChecks own;
+  const bool guarded = !kernel_.body[raw.instruction].guard.empty();
+  access::RefinedChecks& refined = guarded ? own : refined_[graph_.block_of(raw.instruction)];
   std::vector<Alternative> alternatives;
   expand({raw.address.poly, raw.address.checks, {}, {}}, 0, alternatives);
   for (Alternative& alternative : alternatives) {
@@ -242,7 +249,7 @@ void Analysis::add_groups(const access::RawAccess& raw, const Origins& origins) 
     }
     group.extent = raw.bytes;
     group.low = std::move(alternative);
-    access::apply_facts(facts, group.low);
+    access::apply_facts(graph_, facts, group.low, refined);
     merge(std::move(group));
   }
 }
@@ -292,7 +299,7 @@ void Analysis::summarise() {
   access::Evaluator evaluator(*program_, shape, sample.data());
   for (const Group& group : program_->groups) {
     const access::Interval low = group.extent > 0 ? evaluator.evaluate(group.low) : access::Interval::all();
-    const bool affine = low.empty || low.bounded();
+    const bool affine = low.empty || (low.bounded() && low.high - low.low < (static_cast<__int128>(1) << 40));
     for (const Candidate& candidate : group.candidates) {
       ParameterAccess& parameter = out_.parameters[candidate.parameter];
       parameter.mode = parameter.mode | group.mode;

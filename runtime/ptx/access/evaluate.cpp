@@ -96,7 +96,7 @@ bool Evaluator::holds(const std::vector<uint32_t>& checks) {
     if (depth_ > kMaxDepth) return false;
     ++depth_;
     const bool ok = holds(check.also);
-    const Interval value = ok ? polynomial(check.value) : Interval::all();
+    const Interval value = ok ? bounded(check.value, check.uppers, check.lowers) : Interval::all();
     --depth_;
     if (!ok) return false;
     if (value.empty) continue;  // not reached under the present assumption
@@ -111,20 +111,24 @@ bool Evaluator::holds(const std::vector<uint32_t>& checks) {
 
 Interval Evaluator::evaluate(const Alternative& alternative) {
   if (!holds(alternative.checks)) return Interval::all();
-  Interval result = polynomial(alternative.poly);
+  return bounded(alternative.poly, alternative.uppers, alternative.lowers);
+}
+
+Interval Evaluator::bounded(const Polynomial& poly, const std::vector<Bound>& uppers,
+                            const std::vector<Bound>& lowers) {
+  Interval result = polynomial(poly);
   if (result.empty) return result;
-  for (const Bound& bound : alternative.uppers) {
+  for (const Bound& bound : uppers) {
     if (!holds(bound.checks)) continue;
     const Interval value = polynomial(bound.value);
     if (!value.empty) result.high = std::min(result.high, value.high);
   }
-  for (const Bound& bound : alternative.lowers) {
+  for (const Bound& bound : lowers) {
     if (!holds(bound.checks)) continue;
     const Interval value = polynomial(bound.value);
     if (!value.empty) result.low = std::max(result.low, value.low);
   }
-  // Contradicting bounds: the access is never reached with these values. Kept as a point at the lower end,
-  // which is harmless.
+  // Contradicting bounds: with these values the place is never reached.
   if (result.low > result.high) return Interval::nothing();
   return result;
 }
@@ -243,6 +247,12 @@ Interval Evaluator::compute(const Node& n) {
       if (!a_known && !b_known) return Interval::all();
       return make(0, a_known && b_known ? std::min(a.high, b.high) : a_known ? a.high : b.high);
     }
+    case Node::Kind::align_down: {
+      const Interval a = arg(0);
+      if (a.empty) return a;
+      if (!a.bounded() || a.low < 0) return Interval::all();
+      return make(a.low >> n.amount << n.amount, a.high >> n.amount << n.amount);
+    }
     case Node::Kind::merge: {  // at most the sum, since no bit is counted twice
       const Interval a = arg(0), b = arg(1);
       if (a.empty || b.empty) return Interval::nothing();
@@ -288,6 +298,10 @@ Interval Evaluator::compute(const Node& n) {
 
 }  // namespace access
 
+namespace {
+constexpr __int128 kWidest = static_cast<__int128>(1) << 40;
+}
+
 bool KernelAccess::evaluate(const LaunchShape& shape, const uint8_t* values,
                             std::vector<AccessRange>& out) const {
   if (unknown || !program) return false;
@@ -296,7 +310,9 @@ bool KernelAccess::evaluate(const LaunchShape& shape, const uint8_t* values,
     for (const KernelAccessProgram::Group& group : program->groups) {
       const access::Interval low = group.extent > 0 ? evaluator.evaluate(group.low) : access::Interval::all();
       if (low.empty) continue;  // its branch conditions contradict each other: never reached
-      if (low.bounded() && low.low >= 0 && low.high + group.extent <= access::Interval::kLimit) {
+      // A range wider than any device's memory says less than the allocation does.
+      const bool useful = low.bounded() && low.low >= 0 && low.high - low.low < kWidest;
+      if (useful && low.high + group.extent <= access::Interval::kLimit) {
         out.push_back({static_cast<uint64_t>(low.low), static_cast<uint64_t>(low.high + group.extent),
                        group.mode, false, group.candidates.empty() ? 0 : group.candidates[0].parameter});
         continue;

@@ -5,7 +5,7 @@
 namespace shunt::ptx::access {
 namespace {
 
-constexpr size_t kMaxFacts = 48, kMaxBounds = 6;
+constexpr size_t kMaxFacts = 48, kMaxBounds = 8;
 constexpr int kMaxDepth = 8;
 
 }  // namespace
@@ -120,32 +120,84 @@ std::vector<Fact> Facts::at_instruction(uint32_t instruction) {
   return facts;
 }
 
-// From D >= m follows poly <= poly + c * (D - m) for every c >= 0. That helps where c cancels a product that
-// varies.
-void apply_facts(const std::vector<Fact>& facts, Alternative& alternative) {
-  for (const Fact& fact : facts) {
-    for (const Term& t : fact.difference.terms) {
-      const Term* mine = alternative.poly.find(t);
-      if (mine == nullptr || mine->factor % t.factor != 0) continue;
-      const int64_t quotient = mine->factor / t.factor;  // poly - quotient * D has no such product
-      std::vector<Bound>& bounds = quotient < 0 ? alternative.uppers : alternative.lowers;
-      if (bounds.size() >= kMaxBounds) continue;
-      Bound bound;
-      bound.value = alternative.poly;
-      // quotient < 0: poly + |quotient| * (D - m) >= poly; quotient > 0: poly - quotient * (D - m) <= poly.
-      int64_t constant;
-      if (!bound.value.add(fact.difference, -quotient) ||
-          __builtin_mul_overflow(quotient, fact.minimum, &constant) ||
-          !bound.value.add(Polynomial::of(constant), 1))
-        continue;
-      bool known = false;
-      for (const Bound& other : bounds) known = known || other.value == bound.value;
-      if (known) continue;
-      bound.checks = fact.checks;
-      merge_checks(bound.checks, alternative.checks);
-      bounds.push_back(std::move(bound));
+namespace {
+
+// The product that `term` of a polynomial has beyond `part` (a product of a fact's difference); false when
+// part is not in it.
+bool divide(const Term& term, const Term& part, Polynomial& rest) {
+  if (term.factor % part.factor != 0 || term.degree < part.degree) return false;
+  rest = Polynomial::of(1);
+  uint32_t p = 0;
+  for (uint32_t i = 0; i < term.degree; ++i) {
+    if (p < part.degree && part.symbols[p] == term.symbols[i]) {
+      ++p;
+      continue;
+    }
+    Polynomial next;
+    if (!Polynomial::multiply(rest, Polynomial::of_symbol(term.symbols[i]), next)) return false;
+    rest = std::move(next);
+  }
+  return p == part.degree;
+}
+
+// Bounds of `poly` in one direction. From D >= m follows poly <= poly + c * (D - m) for every c >= 0 (and >=
+// with minus); that helps where c cancels a product that varies. c may be a product itself (a row pitch) when
+// it is checked not to be negative. What comes out is bounded further by the other facts, so that rows and
+// columns both take effect.
+void derive(ValueGraph& graph, const std::vector<Fact>& facts, const Polynomial& poly,
+            const std::vector<uint32_t>& checks, bool upper, std::vector<Bound>& out) {
+  out.clear();
+  for (size_t from = 0; from <= out.size() && out.size() < kMaxBounds; ++from) {
+    const Polynomial base = from == 0 ? poly : out[from - 1].value;
+    const std::vector<uint32_t> base_checks = from == 0 ? checks : out[from - 1].checks;
+    for (const Fact& fact : facts) {
+      for (const Term& part : fact.difference.terms) {
+        for (const Term& term : base.terms) {
+          Polynomial rest;
+          if (out.size() >= kMaxBounds || !divide(term, part, rest)) continue;
+          const int64_t quotient =
+              term.factor / part.factor;  // base - quotient * rest * D has no such product
+          if ((quotient < 0) != upper) continue;
+          Polynomial slack = fact.difference, change;
+          Bound bound;
+          bound.value = base;
+          if (!slack.add(Polynomial::of(fact.minimum), -1) || !Polynomial::multiply(slack, rest, change) ||
+              !bound.value.add(change, -quotient))
+            continue;
+          bool known = bound.value == poly;
+          for (const Bound& other : out) known = known || other.value == bound.value;
+          if (known) continue;
+          bound.checks = base_checks;
+          access::merge_checks(bound.checks, fact.checks);
+          if (!rest.is_constant()) access::merge_checks(bound.checks, {graph.check(rest, 64, false)});
+          out.push_back(std::move(bound));
+        }
+      }
     }
   }
+}
+
+}  // namespace
+
+void apply_facts(ValueGraph& graph, const std::vector<Fact>& facts, Alternative& alternative,
+                 RefinedChecks& refined) {
+  if (facts.empty()) return;
+  std::vector<uint32_t> checks;
+  for (uint32_t id : alternative.checks) {
+    auto known = refined.find(id);
+    if (known == refined.end()) {
+      const Check original = graph.checks()[id];
+      Check check = original;
+      derive(graph, facts, original.value, original.also, true, check.uppers);
+      derive(graph, facts, original.value, original.also, false, check.lowers);
+      const bool helps = !check.uppers.empty() || !check.lowers.empty();
+      known = refined.emplace(id, helps ? graph.add_check(std::move(check)) : id).first;
+    }
+    merge_checks(checks, {known->second});
+  }
+  alternative.checks = std::move(checks);
+  derive(graph, facts, alternative.poly, alternative.checks, true, alternative.uppers);
+  derive(graph, facts, alternative.poly, alternative.checks, false, alternative.lowers);
 }
 
 }  // namespace shunt::ptx::access

@@ -32,7 +32,10 @@ class Facts {
   std::vector<bool> known_;
 };
 
-// Upper and lower bounds of alternative.poly that the facts imply.
-void apply_facts(const std::vector<Fact>& facts, Alternative& alternative);
+// Upper and lower bounds of alternative.poly that the facts imply; its checks are bounded in the same way.
+// `refined` remembers the checks made for one and the same set of facts.
+using RefinedChecks = std::unordered_map<uint32_t, uint32_t>;
+void apply_facts(ValueGraph& graph, const std::vector<Fact>& facts, Alternative& alternative,
+                 RefinedChecks& refined);
 
 }  // namespace shunt::ptx::access

@@ -50,6 +50,8 @@ class Evaluator {
  private:
   enum class State : uint8_t { fresh, running, done };
   Interval polynomial(const Polynomial& poly);
+  Interval bounded(const Polynomial& poly, const std::vector<Bound>& uppers,
+                   const std::vector<Bound>& lowers);
   Interval symbol(Symbol symbol);
   Interval node(uint32_t index);
   Interval compute(const Node& node);

@@ -438,6 +438,17 @@ Value Transfer::integer_operation(const std::string& op) {
     return operation(Node::Kind::shift_right, {narrow(source(1), bits, arithmetic)},
                      static_cast<uint32_t>(amount));
   }
+  if (op == "and" && count >= 3) {
+    // x & ~15: the value rounded down.
+    const Value mask = exact_unsigned(2);
+    if (mask.poly.is_constant()) {
+      const uint64_t width = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+      const uint64_t cleared = ~static_cast<uint64_t>(mask.poly.constant) & width;
+      if (cleared != 0 && cleared < 1u << 20 && (cleared & (cleared + 1)) == 0)
+        return operation(Node::Kind::align_down, {exact_unsigned(1)},
+                         static_cast<uint32_t>(__builtin_popcountll(cleared)));
+    }
+  }
   if (op == "and" && count >= 3) return operation(Node::Kind::mask, {exact_unsigned(1), exact_unsigned(2)});
   if ((op == "or" || op == "xor") && count >= 3)
     return operation(Node::Kind::merge, {exact_unsigned(1), exact_unsigned(2)});

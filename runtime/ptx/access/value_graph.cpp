@@ -99,7 +99,7 @@ uint32_t ValueGraph::check(const Polynomial& value, uint8_t bits, bool is_signed
     const Check& c = checks_[candidate];
     if (c.bits == bits && c.is_signed == is_signed && c.value == value) return candidate;
   }
-  checks_.push_back({value, bits, is_signed, {}});
+  checks_.push_back({value, bits, is_signed, {}, {}, {}});
   check_index_[hash].push_back(static_cast<uint32_t>(checks_.size() - 1));
   return static_cast<uint32_t>(checks_.size() - 1);
 }
@@ -258,14 +258,10 @@ void ValueGraph::resolve(Polynomial& poly, std::vector<uint32_t>& checks) const 
       }
       ok = ok && result.add(product, 1);
     }
-    if (!ok) {
-      poly = Polynomial::of_symbol(kLoaded);
-      return;
-    }
+    if (!ok) return;  // too large written out: the phi itself says the same
     poly = std::move(result);
     merge_checks(checks, replacement->checks);
   }
-  poly = Polynomial::of_symbol(kLoaded);
 }
 
 // A load from local memory gives what any store left there that may overlap it, in whatever order they run.

@@ -13,13 +13,20 @@
 
 namespace shunt::ptx::access {
 
+// "poly <= value" or "poly >= value" when the checks hold.
+struct Bound {
+  Polynomial value;
+  std::vector<uint32_t> checks;
+};
+
 // "This polynomial lies in the range of a b-bit integer": wherever registers are widened, divided or compared
 // the polynomial is their value only then.
 struct Check {
   Polynomial value;
   uint8_t bits = 32;
   bool is_signed = true;
-  std::vector<uint32_t> also;  // further checks that `value` itself rests on
+  std::vector<uint32_t> also;         // further checks that `value` itself rests on
+  std::vector<Bound> uppers, lowers;  // of `value`, where the check is asked
 };
 
 struct Value {
@@ -28,11 +35,6 @@ struct Value {
   int32_t predicate = -1;        // of predicate registers: index of a PredicateExpression
 };
 
-// "poly <= value" or "poly >= value" when the checks hold.
-struct Bound {
-  Polynomial value;
-  std::vector<uint32_t> checks;
-};
 struct Alternative {
   Polynomial poly;
   std::vector<uint32_t> checks;
@@ -55,6 +57,7 @@ struct Node {
     remainder,
     minimum,
     maximum,        // of args[0], args[1]
+    align_down,     // args[0] with its lowest `amount` bits cleared
     below,          // [0, amount]
     multiply_high,  // (args[0] * args[1]) >> amount
   };
@@ -113,6 +116,10 @@ class ValueGraph {
   uint32_t block_of(uint32_t instruction) const { return block_of_[instruction]; }
 
   uint32_t check(const Polynomial& value, uint8_t bits, bool is_signed);  // index of an equal or new one
+  uint32_t add_check(Check check) {
+    checks_.push_back(std::move(check));
+    return static_cast<uint32_t>(checks_.size() - 1);
+  }
   // Phis that stand for one value are replaced by it, wherever they occur.
   void resolve(Polynomial& poly, std::vector<uint32_t>& checks) const;
   Node& node(Symbol symbol) { return nodes_[symbol - kFirstNode]; }
