@@ -217,6 +217,36 @@ TEST(Monitor, EverySymbolIsOptional) {
             }));
 }
 
+TEST(Monitor, EveryCallMayFail) {
+  // Each function in turn fails always, then with one chance in two all of them: readings get thinner,
+  // nothing else.
+  for (const char* name : kNames) {
+    std::string faults = "nvml:" + std::string(name) + "@*=15";
+    setenv("SIMGPU_FAULTS", faults.c_str(), 1);
+    EXPECT_EQ(0, with_box("rubin,b200", "nvlink6", [&](simgpu::Box&) {
+                std::string error;
+                std::unique_ptr<Monitor> monitor = Monitor::open(error);
+                EXPECT_EQ(monitor == nullptr, std::string(name) == "nvmlInit_v2") << name;
+                if (!monitor) return;
+                for (int i = 0; i < 2; ++i) EXPECT_EQ(monitor->read().devices.size(), 2u) << name;
+                if (std::string(name) == "nvmlDeviceGetPowerUsage") {
+                  EXPECT_TRUE(monitor->read().devices[0].now.health.lost);
+                }
+              }));
+  }
+  for (int seed = 0; seed < 20; ++seed) {
+    setenv("SIMGPU_FAULTS", "nvml%0.5", 1);
+    setenv("SIMGPU_SEED", std::to_string(seed).c_str(), 1);
+    EXPECT_EQ(0, with_box("rubin,b200", "nvlink6", [&](simgpu::Box&) {
+                std::string error;
+                std::unique_ptr<Monitor> monitor = Monitor::open(error);
+                for (int i = 0; monitor && i < 3; ++i) monitor->read();
+              }));
+  }
+  unsetenv("SIMGPU_FAULTS");
+  unsetenv("SIMGPU_SEED");
+}
+
 TEST(Monitor, NoLibraryIsOneLine) {
   nvml::Loader loader = nvml::system_loader();
   loader.open = [](const char*) -> void* { return nullptr; };

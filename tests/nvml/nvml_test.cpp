@@ -285,6 +285,25 @@ TEST(Nvml, MisuseGetsTheDocumentedCode) {
   EXPECT_EQ(nvml.call("nvmlShutdown"), kUninitialized);
 }
 
+TEST(Nvml, FaultsStrikeWhereTheScheduleSays) {
+  setenv("SIMGPU_FAULTS",
+         "alloc@1,nvml:nvmlDeviceGetPowerUsage@2=15,nvml:nvmlDeviceGetName@2+,nvml:nvmlDeviceGetUUID%1=10",
+         1);
+  Library nvml("b200");
+  unsetenv("SIMGPU_FAULTS");
+  Device d = nvml.device(0);
+  uint32_t value = 0;
+  char text[96];
+  EXPECT_EQ(nvml.call("nvmlDeviceGetPowerUsage", d, &value), kSuccess);
+  EXPECT_EQ(nvml.call("nvmlDeviceGetPowerUsage", d, &value), 15u) << "the second time only";
+  EXPECT_EQ(nvml.call("nvmlDeviceGetPowerUsage", d, &value), kSuccess);
+  EXPECT_EQ(nvml.call("nvmlDeviceGetName", d, text, 96u), kSuccess);
+  EXPECT_EQ(nvml.call("nvmlDeviceGetName", d, text, 96u), kUnknown);
+  EXPECT_EQ(nvml.call("nvmlDeviceGetName", d, text, 96u), kUnknown) << "from then on";
+  EXPECT_EQ(nvml.call("nvmlDeviceGetUUID", d, text, 96u), kTimeout);
+  EXPECT_EQ(nvml.call("nvmlDeviceGetTemperature", d, 0u, &value), kSuccess) << "others are untouched";
+}
+
 TEST(Nvml, ABadBoxIsADriverThatIsNotLoaded) {
   pid_t child = fork();
   if (child == 0) {

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "tools/simgpu/nvml/faults.h"
+
 namespace simgpu::nvml {
 namespace {
 
@@ -79,12 +81,12 @@ uint32_t device_count() { return globals().count; }
 Device device_at(uint32_t index) { return &globals().handles[index]; }
 Device device_of_box(int box_device) { return &globals().handles[globals().nvml_index[box_device]]; }
 
-Return check(Device device) {
+Return check(Device device, const char* function) {
   if (!initialised()) return kUninitialized;
   const Globals& g = globals();
   auto offset = reinterpret_cast<uintptr_t>(device) - reinterpret_cast<uintptr_t>(g.handles);
   if (offset % sizeof(DeviceHandle) != 0 || offset / sizeof(DeviceHandle) >= g.count) return kInvalidArgument;
-  return kSuccess;
+  return fault(function);
 }
 
 bool is_root() {

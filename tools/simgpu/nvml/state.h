@@ -26,8 +26,8 @@ Box& box();  // valid while initialised
 uint32_t device_count();
 Device device_at(uint32_t index);
 Device device_of_box(int box_device);
-// kUninitialized, kInvalidArgument or kSuccess.
-Return check(Device device);
+// kUninitialized, kInvalidArgument, an injected fault of the calling function, or kSuccess.
+Return check(Device device, const char* function = __builtin_FUNCTION());
 inline const shunt::profiles::Profile& profile(Device d) { return box().profile(d->box_device); }
 inline DeviceState& state(Device d) { return box().state(d->box_device); }
 inline const DeviceSpec& spec(Device d) { return box().spec().devices[static_cast<size_t>(d->box_device)]; }

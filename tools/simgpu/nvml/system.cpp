@@ -2,12 +2,16 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tools/simgpu/nvml/faults.h"
 #include "tools/simgpu/nvml/state.h"
 
 using namespace simgpu::nvml;
 
-SIMGPU_NVML nvmlInit_v2() { return initialise(); }
-SIMGPU_NVML nvmlInit() { return initialise(); }
+SIMGPU_NVML nvmlInit_v2() {
+  if (Return injected = fault(__func__); injected != kSuccess) return injected;
+  return initialise();
+}
+SIMGPU_NVML nvmlInit() { return nvmlInit_v2(); }
 SIMGPU_NVML nvmlInitWithFlags(uint32_t flags) {
   constexpr uint32_t kKnown = 7;
   SIMGPU_NVML_REQUIRE((flags & ~kKnown) == 0);
