@@ -218,6 +218,12 @@ class Environment(Case):
         env = dict(self.env, LOCAL_WORLD_SIZE="4")
         self.assertNotIn("CUDA_VISIBLE_DEVICES", self.variables("--sim", "b200:2,rubin:2", "--hint", "mem=200GiB", env=env))
 
+    def test_device_order(self):
+        self.assertEqual(self.variables("--sim", "b200:2,rubin:2")["CUDA_DEVICE_ORDER"], "PCI_BUS_ID")
+        env = dict(self.env, CUDA_DEVICE_ORDER="FASTEST_FIRST")
+        done = self.run_shunt("run", "--sim", "b200:2,rubin:2", "--", "true", env=env)
+        self.assertRegex(done.stderr, r"device 0 Rubin .*\[default-device\]")
+
     def test_unknown_variables_are_reported_once(self):
         env = dict(self.env, SHUNT_PLACMENT="on", SHUNT_GRAPHS="maybe")
         done = self.run_shunt("run", "-q", "--", "true", env=env)

@@ -42,7 +42,9 @@ void topic_sim() {
       "--sim-links nvlink5|nvlink6|pcie5|pcie6|none|FILE.toml\n\n"
       "Programs run on simgpu, a software CUDA platform. They must use the shared CUDA runtime (nvcc -cudart "
       "shared) or the\n"
-      "driver API, and carry PTX. `shunt help models` lists the models.\n");
+      "driver API, and carry PTX. Devices are numbered as written (CUDA_DEVICE_ORDER=FASTEST_FIRST gives "
+      "CUDA's\n"
+      "order). `shunt help models` lists the models.\n");
 }
 
 void topic_placement() {

@@ -131,10 +131,17 @@ int check_installation(Run& run) {
 }
 
 void place(Run& run) {
-  if (run.simulated)
+  if (run.simulated) {
+    // A simulated box is numbered as it was written, unless the user asks for CUDA's own order. The variables
+    // are set here so that a child asked for the driver's order sees the same box.
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+    run.environment.set("CUDA_DEVICE_ORDER", getenv("CUDA_DEVICE_ORDER"));
+    setenv("SIMGPU_BOX", run.sim.name.c_str(), 1);
     run.devices = simulated_devices(run.sim);
-  else
+    sort_as_driver(run.devices, run.layout.simgpu + "/libcuda.so.1");
+  } else {
     run.devices = real_devices(run.note);
+  }
   if (run.devices.empty()) return;
   placement::Request request;
   request.mode = placement::parse_mode(run.config.text(OptionId::placement));

@@ -18,14 +18,14 @@ namespace {
 
 // UUIDs in the driver's order, from a child: initialising the driver here would leave threads and mappings in
 // the launcher.
-std::vector<std::string> driver_order() {
+std::vector<std::string> driver_order(const std::string& file) {
   int ends[2];
   if (pipe(ends) != 0) return {};
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
     unsetenv("CUDA_VISIBLE_DEVICES");
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    void* library = dlopen(file.c_str(), RTLD_NOW);
     if (!library) _exit(1);
     const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
     const auto count = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDeviceGetCount"));
@@ -70,17 +70,13 @@ std::vector<std::string> driver_order() {
 
 }  // namespace
 
-std::vector<placement::DeviceFacts> real_devices(std::string& note) {
-  std::vector<placement::DeviceFacts> facts;
-  if (!placement::monitor_devices(facts) || facts.empty()) {
-    note = "no CUDA device found";
-    return {};
-  }
+void sort_as_driver(std::vector<placement::DeviceFacts>& facts, const std::string& driver) {
+  const char* order = getenv("CUDA_DEVICE_ORDER");
+  const bool by_bus = order && strcmp(order, "PCI_BUS_ID") == 0;
   const bool one_model =
       std::all_of(facts.begin(), facts.end(), [&](const auto& d) { return d.same_model(facts[0]); });
-  const char* order = getenv("CUDA_DEVICE_ORDER");
-  if (!one_model && !(order && strcmp(order, "PCI_BUS_ID") == 0)) {
-    const std::vector<std::string> uuids = driver_order();
+  if (!by_bus && !one_model) {
+    const std::vector<std::string> uuids = driver_order(driver);
     auto rank = [&](const placement::DeviceFacts& d) {
       return std::find(uuids.begin(), uuids.end(), d.uuid) - uuids.begin();
     };
@@ -89,6 +85,15 @@ std::vector<placement::DeviceFacts> real_devices(std::string& note) {
                        [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   }
   for (size_t i = 0; i < facts.size(); i++) facts[i].ordinal = static_cast<int>(i);
+}
+
+std::vector<placement::DeviceFacts> real_devices(std::string& note) {
+  std::vector<placement::DeviceFacts> facts;
+  if (!placement::monitor_devices(facts) || facts.empty()) {
+    note = "no CUDA device found";
+    return {};
+  }
+  sort_as_driver(facts, "libcuda.so.1");
   return facts;
 }
 
