@@ -459,6 +459,35 @@ uint8_t* host_pointer(Ctx* c, uint64_t address, uint64_t bytes, uint32_t lane) {
   RegionEntry* r = find_region(c, nullptr, address, bytes);
   return r ? r->host + (address - r->base) : nullptr;
 }
+uint8_t* checked_pointer(Ctx* c, const Inst* i, Window window, uint64_t address, uint32_t bytes,
+                         uint32_t lane, uint32_t access) {
+  const uint32_t unit = bytes & (0 - bytes);  // odd sizes (bulk copies) check their own alignment
+  if (unit && unit <= 16 && (address & (unit - 1))) {
+    raise_fault(c, i, Fault::misaligned_address, address, lane, nullptr);
+    return nullptr;
+  }
+  uint8_t* p = nullptr;
+  if (window == Window::shared || (window == Window::generic && address - kSharedWindow < kWindowSize)) {
+    p = cluster_shared(c, static_cast<uint32_t>(window == Window::shared ? address : address - kSharedWindow),
+                       bytes);
+    c->stats->shared_bytes += bytes;
+  } else if (window == Window::generic && address >= kSharedWindow && address < kFunctionWindow) {
+    p = host_pointer(c, address, bytes, lane);
+  } else if (RegionEntry* r = find_region(c, nullptr, address, bytes);
+             r && (r->writable || !(access & kWrite))) {
+    p = r->host + (address - r->base);
+    if (c->record) record_access(c, address, bytes, access);
+    Stats& s = *c->stats;
+    if (r->remote)
+      (r->peer ? s.peer_bytes : s.host_bytes) += bytes;
+    else {
+      if (access & kRead) s.bytes_read += bytes;
+      if (access & kWrite) s.bytes_written += bytes;
+    }
+  }
+  if (!p) raise_fault(c, i, Fault::illegal_address, address, lane, nullptr);
+  return p;
+}
 bool read_string(Ctx* c, uint64_t address, uint32_t lane, std::string& out) {
   out.clear();
   for (;;) {

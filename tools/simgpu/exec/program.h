@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -94,6 +95,7 @@ class ProgramImpl final : public Program {
   std::vector<std::unique_ptr<CallSite>> call_sites;
   std::vector<std::unique_ptr<uint32_t[]>> extras;
   std::vector<std::unique_ptr<const Inst*[]>> branch_tables;
+  std::vector<std::shared_ptr<const void>> attachments;  // what Inst::aux of rarer instructions points to
   std::vector<BlockInfo> blocks;
   uint8_t* constants = nullptr;  // splat rows, 256-aligned
   uint64_t constants_bytes = 0;

@@ -63,6 +63,10 @@ HandlerTable* table() {
     register_sync(made);
     register_atomic(made);
     register_special(made);
+    register_fragment(made);
+    register_async(made);
+    register_video(made);
+    register_texture(made);
     return made;
   }();
   return t;

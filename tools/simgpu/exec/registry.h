@@ -22,4 +22,8 @@ void register_control(HandlerTable*);   // branches, calls, block heads, guards
 void register_sync(HandlerTable*);      // barriers, shuffles, votes, matches
 void register_atomic(HandlerTable*);
 void register_special(HandlerTable*);  // clocks, special registers, built-in functions, textures
+void register_fragment(HandlerTable*);
+void register_async(HandlerTable*);  // cp.async, mbarrier
+void register_video(HandlerTable*);
+void register_texture(HandlerTable*);
 }  // namespace simgpu::exec

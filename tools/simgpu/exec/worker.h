@@ -24,6 +24,11 @@ uint64_t global_timer(Ctx*);
 bool is_constant_address(Ctx*, uint64_t address);
 // Any generic address, for built-in functions. Null: nothing there.
 uint8_t* host_pointer(Ctx*, uint64_t address, uint64_t bytes, uint32_t lane);
+// With bounds, alignment and permission checks; raises the fault and returns null. For instructions without a
+// resolver.
+enum class Window : uint8_t { generic, global, shared };
+uint8_t* checked_pointer(Ctx*, const Inst*, Window, uint64_t address, uint32_t bytes, uint32_t lane,
+                         uint32_t access);
 bool read_string(Ctx*, uint64_t address, uint32_t lane, std::string& out);
 void print_text(Ctx*, const char* text, size_t bytes);
 void thread_of(Ctx*, uint32_t lane, Dim3& block, Dim3& thread);
