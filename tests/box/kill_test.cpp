@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 
+#include "tools/simgpu/box/mapping.h"
 #include "tools/simgpu/box/segment.h"
 
 using simgpu::Box;
@@ -47,6 +48,9 @@ TEST(BoxKill, AtEveryStep) {
   auto box = named.open();
   ASSERT_TRUE(box->reserve(0, 77));
   uint64_t capacity = box->capacity_bytes(0);
+  size_t bytes = 0;
+  const simgpu::Segment* segment = simgpu::map_named(named.name, bytes, named.error);
+  ASSERT_TRUE(segment);
   int kills = 0;
   for (long step = 1;; ++step) {
     ASSERT_LT(step, 5000);
@@ -72,6 +76,14 @@ TEST(BoxKill, AtEveryStep) {
     waitpid(corpse, nullptr, 0);
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     kills += killed;
+    // The first lock after a death already restores the totals, before anybody sweeps.
+    box->own_bytes(0);
+    for (int d = 0; d < 2; ++d) {
+      uint64_t sum = 0;
+      for (const simgpu::ProcessSlot& slot : segment->slots)
+        if (slot.pid != 0) sum += slot.used[d];
+      ASSERT_EQ(box->state(d).used_bytes, sum) << "step " << step << " device " << d;
+    }
     auto list = box->processes(0);
     ASSERT_EQ(list.size(), 1u) << "step " << step;
     ASSERT_EQ(list[0].bytes, 77u);
