@@ -325,6 +325,28 @@ TEST(Access, HandWritten) {
       << "used before it is written";
 }
 
+TEST(Access, EntryThatIsALoopHead) {
+  auto module = ptx_test::parse_ok(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a) {\n.reg .pred %p<2>; .reg .b64 "
+      "%rd<4>;\n"
+      "L: st.global.u32 [%rd1], 1; ld.param.u64 %rd1, [a]; @%p1 bra L; ret; }");
+  EXPECT_EQ(modes(analyse_access(*module, *ptx_test::find(*module, "k"))), "unknown");
+}
+
+TEST(Access, AccessesWithDifferentGuardsAreNotBoundedTogether) {
+  auto module = ptx_test::parse_ok(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u32 n, .param .u32 m) "
+      "{\n.reg .pred %p<4>; .reg .b32 "
+      "%r<8>; .reg .b64 %rd<8>;\nld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; ld.param.u32 %r3, [m]; "
+      "mov.u32 %r2, %tid.x;\n"
+      "mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2;\n"
+      "setp.lt.s32 %p1, %r2, %r1; @%p1 st.global.u32 [%rd3], 1; setp.lt.s32 %p2, %r2, %r3; @%p2 "
+      "st.global.u32 [%rd3+8], 1; ret; }");
+  const KernelAccess access = analyse_access(*module, *ptx_test::find(*module, "k"));
+  EXPECT_EQ(ranges(access, {{1, 1, 1}, {64, 1, 1}}, Values(access)(10000)(4)(40)), "10000-10168:w");
+  EXPECT_EQ(ranges(access, {{1, 1, 1}, {64, 1, 1}}, Values(access)(10000)(40)(4)), "10000-10160:w");
+}
+
 TEST(Access, LoopsDoNotFoolTheBounds) {
   auto evaluate = [](const std::string& body, uint32_t n) {
     auto module = ptx_test::parse_ok(

@@ -197,6 +197,7 @@ void ValueGraph::simplify_phis() {
         Polynomial poly = arg.poly;
         std::vector<uint32_t> arg_checks = arg.checks;
         resolve(poly, arg_checks);
+        merge_checks(checks, arg_checks);  // also of "itself, if it fits 8 bits"
         if (poly == self) continue;
         if (first) {
           only = poly;
@@ -205,7 +206,6 @@ void ValueGraph::simplify_phis() {
           same = false;
           break;
         }
-        merge_checks(checks, arg_checks);
       }
       // A replacement that mentions the phi itself (i = i + 0 * i) would not end.
       for (const Term& t : only.terms) {
