@@ -49,8 +49,6 @@ void Model::before(Op& op, Undo& undo) {
 }
 
 void Model::after(Op& op, Undo& undo) {
-  if (op.has_stream_order() && op.result == CUDA_SUCCESS && op.stream_info)
-    op.stream_info->issued.fetch_add(1, std::memory_order_relaxed);
   switch (op.kind) {
     case OpKind::other:
     case OpKind::kernel:

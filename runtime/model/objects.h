@@ -27,11 +27,10 @@ struct StreamInfo {
   bool non_blocking = false;
   int priority = 0;
   std::atomic<uint64_t> capture_id{0};  // 0: not capturing
-  std::atomic<uint64_t> issued{0};      // stream-ordered operations so far
   void reset() {
     id = 0, handle = nullptr, context = nullptr, role = StreamRole::created, non_blocking = false,
     priority = 0;
-    capture_id = 0, issued = 0;
+    capture_id = 0;
   }
 };
 
@@ -40,11 +39,10 @@ struct EventInfo {
   CUcontext context = nullptr;
   uint32_t flags = 0;
   std::atomic<uint64_t> recorded_stream_id{0};  // StreamInfo::id of the last record, 0: never recorded
-  std::atomic<uint64_t> recorded_at{0};         // StreamInfo::issued at that record
   std::atomic<uint64_t> capture_id{0};          // recorded inside this capture
   void reset() {
     id = 0, context = nullptr, flags = 0;
-    recorded_stream_id = 0, recorded_at = 0, capture_id = 0;
+    recorded_stream_id = 0, capture_id = 0;
   }
 };
 

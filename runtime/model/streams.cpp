@@ -71,8 +71,6 @@ void Model::after_stream(Op& op, Undo& undo) {
       if (EventInfo* e = event(reinterpret_cast<CUevent>(op.object))) {
         const uint64_t capture = op.stream_info->capture_id.load(std::memory_order_acquire);
         e->capture_id.store(capture, std::memory_order_relaxed);
-        e->recorded_at.store(op.stream_info->issued.load(std::memory_order_relaxed),
-                             std::memory_order_relaxed);
         e->recorded_stream_id.store(op.stream_info->id, std::memory_order_release);
       }
       return;

@@ -114,8 +114,10 @@ ChunkHeader* ChunkFile::map(uint32_t index) {
     }
     return nullptr;
   }
-  // Populated in one go: 64 single page faults would cost more than the records.
-  void* memory = mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, offset);
+  void* memory = mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, offset);
+  // Faulted in for writing in one go: 64 single page faults would cost more than the records. Older kernels
+  // refuse; no harm.
+  if (memory != MAP_FAILED) madvise(memory, kChunkBytes, MADV_POPULATE_WRITE);
   return memory == MAP_FAILED ? nullptr : static_cast<ChunkHeader*>(memory);
 }
 
@@ -144,12 +146,7 @@ ChunkHeader* ChunkFile::claim(ChunkKind kind) {
       if (slot.busy.exchange(true, std::memory_order_acquire)) continue;
       chunk = slot.chunk.load(std::memory_order_relaxed);
       if (chunk) {
-        uint64_t lost = 0;
-        const uint32_t committed = chunk->committed.load(std::memory_order_relaxed);
-        const auto* bytes = reinterpret_cast<const uint8_t*>(chunk + 1);
-        for (uint32_t at = 0; at < committed; lost++)
-          at += reinterpret_cast<const RecordHeader*>(bytes + at)->size;
-        header_->overwritten.fetch_add(lost, std::memory_order_relaxed);
+        header_->overwritten.fetch_add(chunk->records, std::memory_order_relaxed);
       } else if ((chunk = map(sequence % max_chunks_)) != nullptr) {
         slot.chunk.store(chunk, std::memory_order_relaxed);
       } else {
@@ -165,6 +162,7 @@ ChunkHeader* ChunkFile::claim(ChunkKind kind) {
   chunk->tid = static_cast<uint32_t>(gettid());
   chunk->kind = static_cast<uint32_t>(kind);
   chunk->sequence = sequence;
+  chunk->records = 0;
   chunk->magic = kChunkMagic;
   return chunk;
 }

@@ -112,7 +112,8 @@ struct ChunkHeader {
   std::atomic<uint32_t> committed;  // bytes of complete records after this header
   uint32_t kind;
   uint64_t sequence;  // claim order; orders recycled chunks
-  uint64_t reserved[5];
+  uint64_t records;   // set when the writer leaves the chunk: what a ring loses by recycling it
+  uint64_t reserved[4];
 };
 static_assert(sizeof(ChunkHeader) == 64);
 

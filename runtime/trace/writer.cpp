@@ -49,7 +49,10 @@ Meta* g_meta = nullptr;
 void thread_ends(void*) {
   detail::ThreadState& t = thread;
   ChunkFile* file = g_file.load(std::memory_order_acquire);
-  if (t.chunk && file && t.generation == generation.load(std::memory_order_relaxed)) file->park(t.chunk);
+  if (t.chunk && file && t.generation == generation.load(std::memory_order_relaxed)) {
+    t.chunk->records = t.records;
+    file->park(t.chunk);
+  }
   t.chunk = nullptr;
   t.at = t.end = nullptr;
   t.generation = 0;
@@ -109,18 +112,23 @@ void* detail::reserve_slow(uint16_t size) {
   ChunkFile* file = open_file();
   if (!file) return nullptr;
   if (t.generation != now) {
-    t = {nullptr, nullptr, nullptr, t.next_id, now, 0};
+    t = {nullptr, nullptr, nullptr, t.next_id, now, 0, 0};
     pthread_once(&g_once, make_key);
     pthread_setspecific(g_key, &t);
   }
-  if (t.chunk) file->retire(t.chunk);
+  if (t.chunk) {
+    t.chunk->records = t.records;
+    file->retire(t.chunk);
+  }
   t.chunk = file->unpark();
+  t.records = t.chunk ? static_cast<uint32_t>(t.chunk->records) : 0;
   uint32_t used = 0;
   if (t.chunk) {
     used = t.chunk->committed.load(std::memory_order_relaxed);
     if (used + size + 64 > kChunkBytes - sizeof(ChunkHeader)) {
       file->retire(t.chunk);
       t.chunk = nullptr;
+      t.records = 0;
     }
   }
   if (!t.chunk) {

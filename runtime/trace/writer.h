@@ -23,6 +23,7 @@ struct ThreadState {
   uint64_t next_id = 0;  // high bits: thread, so that ids need no shared counter
   uint32_t generation = 0;
   uint32_t lost = 0;
+  uint32_t records = 0;  // in this chunk
 };
 extern thread_local ThreadState thread __attribute__((tls_model("initial-exec")));
 void* reserve_slow(uint16_t size);
@@ -37,6 +38,7 @@ inline void* reserve(uint16_t size) {
 inline void commit(uint16_t size) {
   ThreadState& t = thread;
   t.at += size;
+  t.records++;
   t.chunk->committed.store(static_cast<uint32_t>(t.at - reinterpret_cast<uint8_t*>(t.chunk + 1)),
                            std::memory_order_release);
 }
