@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
+#include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/faults.h"
 #include "tools/simgpu/driver/core/log.h"
@@ -15,6 +17,15 @@ namespace simgpu::driver {
 namespace {
 constexpr uint32_t kLaunchQueueDepth =
     1024;  // launches in flight per stream before the host waits, as the hardware's queue does
+
+// How many queues lead to the device: CUDA_DEVICE_MAX_CONNECTIONS, 8 by default.
+uint32_t hardware_queue_count(const Device& device) {
+  const char* text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const long wanted = text ? atol(text) : 8;
+  const long most =
+      device.profile->hardware_queues.value >= 1 ? long(device.profile->hardware_queues.value) : 32;
+  return uint32_t(std::clamp(wanted, 1l, most));
+}
 }  // namespace
 
 CaptureHook g_capture_hook = nullptr;
@@ -66,6 +77,8 @@ std::shared_ptr<Stream> create_stream(Context& context, unsigned flags, int prio
   stream->flags = flags;
   stream->priority = std::clamp(priority, -5, 0);
   stream->id = next_object_id();
+  if (!context.hardware_queues.empty())
+    stream->hardware_queue = int(context.next_hardware_queue++ % context.hardware_queues.size());
   return stream;
 }
 
@@ -95,6 +108,7 @@ std::shared_ptr<Context> create_context(Device& device, unsigned flags, bool pri
   make_handle(context);
   context->legacy = create_stream(*context, CU_STREAM_DEFAULT, 0);
   context->legacy->legacy = true;
+  context->hardware_queues.resize(hardware_queue_count(device));
   context->legacy->handle = reinterpret_cast<uint64_t>(CU_STREAM_LEGACY);
   return context;
 }
@@ -105,6 +119,7 @@ void destroy_context(Lock& lock, Context& context) {
   Engine::get().wait(lock, Engine::get().unfinished(context));
   flush_printf(context);
   context.destroyed = true;
+  drop_captures(context);
   for (const auto& stream : context.streams) {
     stream->destroyed = true;
     drop_handle(*stream);
@@ -164,7 +179,7 @@ CUresult submit(Lock& lock, const std::shared_ptr<Stream>& stream, std::shared_p
   const OpKind kind = body->kind;
   OpRef op = engine.make_op(std::move(body), context, stream);
   op->correlation = current_correlation();
-  if (kind == OpKind::kernel)
+  if (kind == OpKind::kernel || kind == OpKind::graph_begin)
     op->extra_latency_ns = uint64_t(context->device->profile->launch_latency_ns.value);
   engine.depend(*op, stream->tail);
   if (stream->legacy) {
@@ -178,6 +193,13 @@ CUresult submit(Lock& lock, const std::shared_ptr<Stream>& stream, std::shared_p
     engine.depend(*op, context->legacy->tail);
   }
   for (const OpRef& dependency : extra_dependencies) engine.depend(*op, dependency);
+  if (stream->hardware_queue >= 0) {
+    OpRef& last = context->hardware_queues[size_t(stream->hardware_queue)];
+    // Behind its own stream it is ordered anyway; behind another stream's work it waits for that to be
+    // issued.
+    if (last && last->stream != stream) engine.depend_on_start(*op, last);
+    last = op;
+  }
   stream->tail = op;
   ++stream->pending;
   engine.link(op);

@@ -30,6 +30,7 @@ struct Stream : Object {
   uint64_t id = 0;
   bool legacy = false, per_thread = false;
   bool blocking() const { return !(flags & CU_STREAM_NON_BLOCKING) && !legacy; }
+  int hardware_queue = -1;           // of the context; -1: one of its own (the legacy stream)
   OpRef tail;                        // last submitted op; null when known complete
   uint32_t pending = 0;              // submitted, not completed
   std::shared_ptr<Capture> capture;  // non-null while capturing (or invalidated and not ended)
@@ -72,6 +73,9 @@ struct Context : Object {
   std::atomic<uint64_t> peers{0};    // ordinals whose contexts' memory is enabled; read by kernels
   std::set<uint64_t> peer_contexts;  // ids of enabled peer contexts
   uint64_t limits[16] = {};
+  std::vector<OpRef>
+      hardware_queues;  // last op of each; streams share them once there are more streams than queues
+  uint32_t next_hardware_queue = 0;
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   ContextSpace space;

@@ -92,6 +92,17 @@ void Engine::depend(Op& op, const OpRef& on) {
   if (!on->executed) ++op.execute_deps;
 }
 
+void Engine::depend_on_start(Op& op, const OpRef& on) {
+  if (!on || on.get() == &op) return;
+  if (on->started || on->completed) {
+    op.ready_ns = std::max(op.ready_ns, on->start_ns);
+    return;
+  }
+  on->start_dependents.push_back(op.shared_from_this());
+  op.dependencies.push_back(on);
+  ++op.time_deps;
+}
+
 void Engine::link(const OpRef& op) {
   op->linked = true;
   unfinished_.emplace_hint(unfinished_.end(), op->seq, op);
@@ -158,6 +169,11 @@ void Engine::start(Lock& lock, const OpRef& op, uint64_t at_ns) {
   op->started = true;
   op->start_ns = at_ns;
   now_ns_ = std::max(now_ns_, at_ns);
+  for (const OpRef& next : op->start_dependents) {
+    next->ready_ns = std::max(next->ready_ns, at_ns);
+    if (--next->time_deps == 0 && next->linked) push_ready(next);
+  }
+  op->start_dependents.clear();
   // A seed picks another legal functional order: anything whose dependencies have executed may come first.
   for (int tries = 0; seed_ && !op->executed && tries < 64 && executable_.size() > 1; ++tries) {
     auto pick = executable_.begin();
@@ -296,7 +312,7 @@ void Engine::complete(Lock& lock, const OpRef& op) {
   op->scratch.reset();
   if (op->stream) {
     Stream& stream = *op->stream;
-    if (stream.pending) --stream.pending;
+    if (stream.pending && !op->in_graph) --stream.pending;
     if (stream.tail == op) stream.tail.reset();
   }
   if (!q.waiting.empty()) dispatch(lock, op->device, op->end_ns);

@@ -30,8 +30,9 @@ class Engine {
   // --- building work (engine mutex held) ---
   OpRef make_op(std::shared_ptr<const OpBody> body, std::shared_ptr<Context> context,
                 std::shared_ptr<Stream> stream);
-  void depend(Op& op, const OpRef& on);  // op runs after `on`; null and finished ones are fine
-  void link(const OpRef& op);            // all dependencies added: the op may now run
+  void depend(Op& op, const OpRef& on);           // op runs after `on`; null and finished ones are fine
+  void depend_on_start(Op& op, const OpRef& on);  // op starts no earlier than `on` does (one hardware queue)
+  void link(const OpRef& op);                     // all dependencies added: the op may now run
 
   // --- waiting (engine mutex held through `lock`, given up while device work executes) ---
   enum class Wait { done, deadlock };

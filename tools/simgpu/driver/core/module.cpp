@@ -95,7 +95,8 @@ CUresult image_from_ptx(const std::vector<std::string>& texts, const Device& dev
         const std::string message = "ptxas application ptx input, line " + std::to_string(diagnostic.line) +
                                     "; fatal   : " + diagnostic.message;
         log.say_error(message);
-        log_line(LogLevel::warn, "PTX error, line %u: %s", diagnostic.line, diagnostic.message.c_str());
+        log_once(LogLevel::warn, (diagnostic.message + std::to_string(diagnostic.line)).c_str(),
+                 "PTX error, line %u: %s", diagnostic.line, diagnostic.message.c_str());
         return CUDA_ERROR_INVALID_PTX;
       }
       made->ptx_version = std::max(made->ptx_version, module->version_major * 10 + module->version_minor);
@@ -118,7 +119,7 @@ CUresult image_from_ptx(const std::vector<std::string>& texts, const Device& dev
     made->program = exec::Program::build(parts, error);
     if (!made->program) {
       log.say_error(error);
-      log_line(LogLevel::warn, "PTX cannot be built: %s", error.c_str());
+      log_once(LogLevel::warn, error.c_str(), "PTX cannot be built: %s", error.c_str());
       return CUDA_ERROR_INVALID_PTX;
     }
     image = made;
@@ -202,14 +203,6 @@ CUresult ptx_of(const void* code, const Device& device, std::vector<std::string>
         log_line(LogLevel::error, "fat binary: %s", error.c_str());
         return CUDA_ERROR_INVALID_IMAGE;
       }
-      // Of the members to link, nvcc appends the device runtime's archive to every relocatable program:
-      // machine code, and PTX for the newest device only. Like any archive it matters only if something needs
-      // it, so a member with nothing for this device is left out while another has something; what is then
-      // missing, the linking names.
-      const auto usable = [&](const std::vector<binary::Entry>& member) {
-        return binary::choose(member, uint32_t(device.cc()), false).ptx >= 0;
-      };
-      const bool any_usable = std::any_of(wrapper.members.begin(), wrapper.members.end(), usable);
       for (const auto& member : wrapper.members) {
         if (member.empty()) continue;  // an empty translation unit
         if (any_usable && !usable(member)) continue;
@@ -342,7 +335,12 @@ std::shared_ptr<Function> function_handle(const std::shared_ptr<ModuleInstance>&
 ImageRef Library::image_for(const Device& device, CUresult& error) {
   ImageRef& image = images[device.ordinal];
   error = CUDA_SUCCESS;
+  if (!image && failures.count(device.ordinal)) {
+    error = failures[device.ordinal];
+    return nullptr;
+  }
   if (!image) error = load_image(code, device, {}, image);
+  if (error == CUDA_ERROR_INVALID_PTX) failures[device.ordinal] = error;  // the text will not get better
   return image;
 }
 

@@ -65,6 +65,7 @@ struct Library : Object {
   Library() : Object(Kind::library) {}
   ImageRef image_for(const Device& device, CUresult& error);      // chosen per device, cached
   std::map<int, ImageRef> images;                                 // by ordinal
+  std::map<int, CUresult> failures;                               // by ordinal: not tried again
   std::map<uint64_t, std::shared_ptr<ModuleInstance>> instances;  // by context id
   std::map<std::string, std::shared_ptr<Kernel>> kernels;
   std::shared_ptr<void> source;  // copy of the code, or the caller's pointer kept

@@ -94,11 +94,14 @@ struct Op : std::enable_shared_from_this<Op> {
   uint64_t submit_ns = 0;         // earliest virtual start because of the host
   uint64_t extra_latency_ns = 0;  // launch or graph-node latency added to readiness
   uint64_t ready_ns = 0, start_ns = 0, end_ns = 0;
+  uint64_t graph_id = 0, graph_node_id = 0;  // for records; 0 outside graphs
+  bool in_graph = false;                     // node of a graph launch: not counted in its stream's queue
 
   bool linked = false;  // submit() has finished adding dependencies
   bool executed = false, executing = false, completed = false, started = false, abandoned = false;
   uint32_t execute_deps = 0, time_deps = 0;
   std::vector<OpRef> dependents;
+  std::vector<OpRef> start_dependents;          // behind this one in the same hardware queue
   std::vector<std::weak_ptr<Op>> dependencies;  // for deadlock reports only
 
   CUresult error = CUDA_SUCCESS;
