@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/process_id.h"
+
 namespace simgpu::nccl {
 
 namespace {
@@ -26,19 +28,6 @@ double now_s() {
 void nap() {
   const timespec t{0, 200'000};
   nanosleep(&t, nullptr);
-}
-
-uint64_t process_start(uint32_t pid) {
-  char path[64], text[1024];
-  snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  FILE* f = fopen(path, "r");
-  if (!f) return 0;
-  const size_t n = fread(text, 1, sizeof text - 1, f);
-  fclose(f);
-  text[n] = 0;
-  const char* at = strrchr(text, ')');  // the name may hold spaces and parentheses
-  for (int field = 2; at && field < 22; ++field) at = strchr(at + 1, ' ');
-  return at ? strtoull(at + 1, nullptr, 10) : 0;
 }
 
 }  // namespace
@@ -99,7 +88,7 @@ bool Clique::join(int rank, int box_device, int cuda_device, uint32_t cc) {
   RankSlot& slot = memory_->slot[rank];
   if (slot.joined.load()) return false;
   slot.pid = static_cast<uint32_t>(getpid());
-  slot.process_start = process_start(slot.pid);
+  slot.process_start = shunt::process_start_time(slot.pid);
   slot.box_device = box_device;
   slot.cuda_device = cuda_device;
   slot.cc = cc;
@@ -149,7 +138,7 @@ bool Clique::any_dead(std::string& who) {
   for (uint32_t r = 0; r < memory_->ranks; ++r) {
     RankSlot& slot = memory_->slot[r];
     if (!slot.joined.load() || slot.left.load()) continue;
-    if (slot.dead.load() || process_start(slot.pid) != slot.process_start) {
+    if (slot.dead.load() || shunt::process_start_time(slot.pid) != slot.process_start) {
       slot.dead.store(1);
       who += (who.empty() ? "" : ", ") + std::to_string(r);
     }

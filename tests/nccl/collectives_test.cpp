@@ -1,0 +1,291 @@
+// Every collective, type and operator over 1 to 8 ranks against a reference written for the test in exact or
+// long arithmetic.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "tests/nccl/ranks.h"
+
+namespace simgpu::testing {
+namespace {
+
+struct TypeInfo {
+  ncclDataType_t type;
+  const char* name;
+  size_t bytes;
+  double epsilon;  // 0: integers, exact
+};
+constexpr TypeInfo kTypes[] = {{ncclInt8, "int8", 1, 0},
+                               {ncclUint8, "uint8", 1, 0},
+                               {ncclInt32, "int32", 4, 0},
+                               {ncclUint32, "uint32", 4, 0},
+                               {ncclInt64, "int64", 8, 0},
+                               {ncclUint64, "uint64", 8, 0},
+                               {ncclFloat16, "half", 2, 1.0 / 1024},
+                               {ncclFloat32, "float", 4, 1.2e-7},
+                               {ncclFloat64, "double", 8, 2.3e-16},
+                               {ncclBfloat16, "bf16", 2, 1.0 / 128},
+                               {ncclFloat8e4m3, "e4m3", 1, 1.0 / 8},
+                               {ncclFloat8e5m2, "e5m2", 1, 1.0 / 4}};
+
+// Conversions by the toolkit's host headers, not by simgpu's code.
+double load(const TypeInfo& t, const uint8_t* p) {
+  switch (t.type) {
+    case ncclInt8:
+      return *reinterpret_cast<const int8_t*>(p);
+    case ncclUint8:
+      return *p;
+    case ncclInt32:
+      return *reinterpret_cast<const int32_t*>(p);
+    case ncclUint32:
+      return *reinterpret_cast<const uint32_t*>(p);
+    case ncclInt64:
+      return static_cast<double>(*reinterpret_cast<const int64_t*>(p));
+    case ncclUint64:
+      return static_cast<double>(*reinterpret_cast<const uint64_t*>(p));
+    case ncclFloat16:
+      return __half2float(*reinterpret_cast<const __half*>(p));
+    case ncclFloat32:
+      return *reinterpret_cast<const float*>(p);
+    case ncclFloat64:
+      return *reinterpret_cast<const double*>(p);
+    case ncclBfloat16:
+      return __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(p));
+    case ncclFloat8e4m3:
+      return static_cast<float>(*reinterpret_cast<const __nv_fp8_e4m3*>(p));
+    default:
+      return static_cast<float>(*reinterpret_cast<const __nv_fp8_e5m2*>(p));
+  }
+}
+void store(const TypeInfo& t, uint8_t* p, double v) {
+  switch (t.type) {
+    case ncclInt8:
+      *reinterpret_cast<int8_t*>(p) = static_cast<int8_t>(v);
+      break;
+    case ncclUint8:
+      *p = static_cast<uint8_t>(v);
+      break;
+    case ncclInt32:
+      *reinterpret_cast<int32_t*>(p) = static_cast<int32_t>(v);
+      break;
+    case ncclUint32:
+      *reinterpret_cast<uint32_t*>(p) = static_cast<uint32_t>(v);
+      break;
+    case ncclInt64:
+      *reinterpret_cast<int64_t*>(p) = static_cast<int64_t>(v);
+      break;
+    case ncclUint64:
+      *reinterpret_cast<uint64_t*>(p) = static_cast<uint64_t>(v);
+      break;
+    case ncclFloat16:
+      *reinterpret_cast<__half*>(p) = __float2half(static_cast<float>(v));
+      break;
+    case ncclFloat32:
+      *reinterpret_cast<float*>(p) = static_cast<float>(v);
+      break;
+    case ncclFloat64:
+      *reinterpret_cast<double*>(p) = v;
+      break;
+    case ncclBfloat16:
+      *reinterpret_cast<__nv_bfloat16*>(p) = __float2bfloat16(static_cast<float>(v));
+      break;
+    case ncclFloat8e4m3:
+      *reinterpret_cast<__nv_fp8_e4m3*>(p) = __nv_fp8_e4m3(static_cast<float>(v));
+      break;
+    default:
+      *reinterpret_cast<__nv_fp8_e5m2*>(p) = __nv_fp8_e5m2(static_cast<float>(v));
+  }
+}
+
+// Small positive values, so that products stay in range of every type and integers never wrap.
+double input(const TypeInfo& t, int rank, size_t i) {
+  const int v = 1 + static_cast<int>((i * 7 + static_cast<size_t>(rank) * 3) % 2);
+  return t.epsilon > 0 && i % 3 == 0 ? v * 0.5 : v;
+}
+
+std::vector<uint8_t> inputs(const TypeInfo& t, int rank, size_t count) {
+  std::vector<uint8_t> data(count * t.bytes);
+  for (size_t i = 0; i < count; ++i) store(t, data.data() + i * t.bytes, input(t, rank, i));
+  return data;
+}
+
+double reference(const TypeInfo& t, int op, int ranks, size_t i) {
+  long double v = input(t, 0, i);
+  for (int r = 1; r < ranks; ++r) {
+    const long double x = input(t, r, i);
+    v = op == ncclProd ? v * x : op == ncclMax ? std::max(v, x) : op == ncclMin ? std::min(v, x) : v + x;
+  }
+  if (op == ncclAvg) v = t.epsilon > 0 ? v / ranks : std::floor(v / ranks);
+  return static_cast<double>(v);
+}
+
+void expect_reduced(const TypeInfo& t, const std::vector<uint8_t>& out, int op, int ranks, size_t first,
+                    size_t n, const char* what) {
+  for (size_t i = 0; i < n; ++i) {
+    const double want = reference(t, op, ranks, first + i), got = load(t, out.data() + i * t.bytes);
+    // e4m3 saturates at 448: the reference does too.
+    const double limit = t.type == ncclFloat8e4m3 ? std::min(want, 448.0) : want;
+    ASSERT_NEAR(got, limit, t.epsilon * ranks * std::max(1.0, std::fabs(limit)))
+        << what << " " << t.name << " op " << op << " ranks " << ranks << " element " << first + i;
+  }
+}
+
+class Reductions : public ::testing::TestWithParam<int> {};
+
+TEST_P(Reductions, EveryTypeAndOperator) {
+  const int ranks = GetParam();
+  std::mutex mutex;
+  std::vector<std::vector<uint8_t>> first(ranks);
+  on_ranks(ranks, [&](Rank& me) {
+    for (const TypeInfo& t : kTypes) {
+      for (int op : {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg}) {
+        for (size_t count : {size_t{5}, size_t{40001}}) {  // a tree, and a ring with uneven chunks
+          if (count > 100 && op != ncclSum && op != ncclAvg) continue;
+          const auto data = inputs(t, me.rank, count);
+          void* in = me.upload(data.data(), data.size());
+          void* out = me.upload(data.data(), data.size());
+          ASSERT_EQ(ncclAllReduce(in, out, count, t.type, static_cast<ncclRedOp_t>(op), me.comm, me.stream),
+                    ncclSuccess);
+          ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+          const auto result = me.download<uint8_t>(out, data.size());
+          expect_reduced(t, result, op, me.ranks, 0, count, "AllReduce");
+          {
+            std::lock_guard lock(mutex);  // bit equality over the ranks
+            first[static_cast<size_t>(me.rank)] = result;
+          }
+          ASSERT_EQ(ncclAllReduce(in, in, count, t.type, static_cast<ncclRedOp_t>(op), me.comm, me.stream),
+                    ncclSuccess);
+          ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+          EXPECT_EQ(me.download<uint8_t>(in, data.size()), result) << "in place differs";
+          {
+            std::lock_guard lock(mutex);
+            EXPECT_EQ(first[static_cast<size_t>((me.rank + 1) % me.ranks)], result) << "ranks differ";
+          }
+          // Nobody overwrites its entry before all have compared.
+          ASSERT_EQ(ncclAllReduce(in, out, 1, ncclInt8, ncclMax, me.comm, me.stream), ncclSuccess);
+          ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+          cudaFree(in);
+          cudaFree(out);
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Reductions, ReduceAndReduceScatter) {
+  on_ranks(GetParam(), [](Rank& me) {
+    const size_t count = 777;
+    for (const TypeInfo& t : {kTypes[2], kTypes[7], kTypes[9]}) {
+      for (int root = 0; root < me.ranks; root += 2) {
+        const auto data = inputs(t, me.rank, count);
+        void* in = me.upload(data.data(), data.size());
+        void* out = me.upload(data.data(), data.size());
+        ASSERT_EQ(ncclReduce(in, out, count, t.type, ncclSum, root, me.comm, me.stream), ncclSuccess);
+        ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+        const auto result = me.download<uint8_t>(out, data.size());
+        if (me.rank == root)
+          expect_reduced(t, result, ncclSum, me.ranks, 0, count, "Reduce");
+        else
+          EXPECT_EQ(result, data) << "Reduce wrote on a rank that is not the root";
+        cudaFree(in);
+        cudaFree(out);
+      }
+      const auto all = inputs(t, me.rank, count * static_cast<size_t>(me.ranks));
+      void* in = me.upload(all.data(), all.size());
+      void* out = me.upload(all.data(), count * t.bytes);
+      ASSERT_EQ(ncclReduceScatter(in, out, count, t.type, ncclMax, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+      expect_reduced(t, me.download<uint8_t>(out, count * t.bytes), ncclMax, me.ranks,
+                     count * static_cast<size_t>(me.rank), count, "ReduceScatter");
+      cudaFree(in);
+      cudaFree(out);
+    }
+  });
+}
+
+TEST_P(Reductions, DataMovement) {
+  on_ranks(GetParam(), [](Rank& me) {
+    const size_t n = 301, ranks = static_cast<size_t>(me.ranks);
+    auto value = [&](size_t rank, size_t i) { return static_cast<int>(1000 * rank + i); };
+    std::vector<int> mine(n * ranks);
+    for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(static_cast<size_t>(me.rank), i);
+    void* in = me.upload(mine.data(), mine.size() * 4);
+    std::vector<int> nothing(n * ranks, -1);
+    auto fresh = [&] { return me.upload(nothing.data(), nothing.size() * 4); };
+    void* gathered = fresh();
+    ASSERT_EQ(ncclAllGather(in, gathered, n, ncclInt32, me.comm, me.stream), ncclSuccess);
+    void* swapped = fresh();
+    ASSERT_EQ(ncclAlltoAll(in, swapped, n, ncclInt32, me.comm, me.stream), ncclSuccess);
+    void* broadcast = fresh();
+    const int root = me.ranks - 1;
+    ASSERT_EQ(ncclBroadcast(in, broadcast, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
+    void* collected = fresh();
+    ASSERT_EQ(ncclGather(in, collected, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
+    void* scattered = fresh();
+    ASSERT_EQ(ncclScatter(in, scattered, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    const auto g = me.download<int>(gathered, n * ranks), s = me.download<int>(swapped, n * ranks),
+               b = me.download<int>(broadcast, n * ranks), c = me.download<int>(collected, n * ranks),
+               d = me.download<int>(scattered, n * ranks);
+    for (size_t r = 0; r < ranks; ++r) {
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(g[r * n + i], value(r, i));
+        ASSERT_EQ(s[r * n + i], value(r, static_cast<size_t>(me.rank) * n + i));
+        ASSERT_EQ(c[r * n + i], me.rank == root ? value(r, i) : -1);
+      }
+    }
+    for (size_t i = 0; i < n * ranks; ++i) {
+      ASSERT_EQ(b[i], i < n ? value(static_cast<size_t>(root), i) : -1);
+      ASSERT_EQ(d[i], i < n ? value(static_cast<size_t>(root), static_cast<size_t>(me.rank) * n + i) : -1);
+    }
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Reductions, ::testing::Values(1, 2, 3, 5, 8));
+
+TEST(Operators, PreMulSumTakesHostAndDeviceScalars) {
+  on_ranks(3, [](Rank& me) {
+    std::vector<float> data(100, 2.0f + static_cast<float>(me.rank));
+    void* in = me.upload(data.data(), 400);
+    void* out = me.upload(data.data(), 400);
+    float scalar = 0.5f;
+    void* on_device = me.upload(&scalar, 4);
+    for (bool device : {false, true}) {
+      ncclRedOp_t op;
+      ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, device ? on_device : &scalar, ncclFloat,
+                                         device ? ncclScalarDevice : ncclScalarHostImmediate, me.comm),
+                ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(in, out, 100, ncclFloat, op, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+      for (float v : me.download<float>(out, 100)) ASSERT_EQ(v, 0.5f * (2 + 3 + 4));
+      EXPECT_EQ(ncclAllReduce(in, out, 100, ncclDouble, op, me.comm, me.stream), ncclInvalidArgument);
+      ASSERT_EQ(ncclRedOpDestroy(op, me.comm), ncclSuccess);
+      EXPECT_EQ(ncclRedOpDestroy(op, me.comm), ncclInvalidArgument);
+      EXPECT_EQ(ncclAllReduce(in, out, 100, ncclFloat, op, me.comm, me.stream), ncclInvalidArgument);
+    }
+  });
+}
+
+// The order of additions is a ring's: with values of very different size another order has other bits.
+TEST(Operators, OrderOfTheRingShowsInTheBits) {
+  on_ranks(4, [](Rank& me) {
+    const size_t n = 40000;  // above the tree's limit
+    const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
+    std::vector<float> data(n, values[me.rank]);
+    void* in = me.upload(data.data(), n * 4);
+    ASSERT_EQ(ncclAllReduce(in, in, n, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    const auto out = me.download<float>(in, n);
+    for (int chunk = 0; chunk < 4; ++chunk) {
+      float sum = values[(chunk + 1) % 4];
+      for (int k = 2; k <= 4; ++k) sum += values[(chunk + k) % 4];
+      ASSERT_EQ(out[static_cast<size_t>(chunk) * 10000 + 5], sum) << chunk;
+    }
+    EXPECT_NE(out[5], out[10005]);
+  });
+}
+
+}  // namespace
+}  // namespace simgpu::testing
