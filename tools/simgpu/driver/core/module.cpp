@@ -203,6 +203,14 @@ CUresult ptx_of(const void* code, const Device& device, std::vector<std::string>
         log_line(LogLevel::error, "fat binary: %s", error.c_str());
         return CUDA_ERROR_INVALID_IMAGE;
       }
+      // Of the members to link, nvcc appends the device runtime's archive to every relocatable program:
+      // machine code, and PTX for the newest device only. Like any archive it matters only if something needs
+      // it, so a member with nothing for this device is left out while another has something; what is then
+      // missing, the linking names.
+      const auto usable = [&](const std::vector<binary::Entry>& member) {
+        return binary::choose(member, uint32_t(device.cc()), false).ptx >= 0;
+      };
+      const bool any_usable = std::any_of(wrapper.members.begin(), wrapper.members.end(), usable);
       for (const auto& member : wrapper.members) {
         if (member.empty()) continue;  // an empty translation unit
         if (any_usable && !usable(member)) continue;
