@@ -23,9 +23,10 @@ std::atomic<uint8_t> g_level{static_cast<uint8_t>(Level::warn)};
 std::atomic<uint32_t> g_mask{~0u};
 std::atomic<int> g_fd{STDERR_FILENO};
 
-// A line's length is stored last, so dump() never prints half a line of a running writer.
+// One thread at a time has a line: a writer that meets a busy one (64 lines further round) leaves the ring alone.
 struct Line {
-  std::atomic<uint32_t> length{0};
+  std::atomic<bool> busy{false};
+  uint32_t length = 0;
   char text[kLineBytes];
 };
 Line g_ring[kRingLines];
@@ -44,8 +45,6 @@ void write_all(int fd, const char* data, size_t size) {
 }
 
 void emit(bool print, const char* tag, const char* format, va_list args) {
-  Line& line = g_ring[g_next.fetch_add(1, std::memory_order_relaxed) % kRingLines];
-  line.length.store(0, std::memory_order_relaxed);
   char text[kLineBytes];
   int used = snprintf(text, sizeof text, "[shunt] %s", tag);
   const int more = vsnprintf(text + used, sizeof text - static_cast<size_t>(used) - 1, format, args);
@@ -53,8 +52,12 @@ void emit(bool print, const char* tag, const char* format, va_list args) {
   for (int i = 0; i < used; i++)
     if (text[i] == '\n') text[i] = ' ';
   text[used++] = '\n';
-  memcpy(line.text, text, static_cast<size_t>(used));
-  line.length.store(static_cast<uint32_t>(used), std::memory_order_release);
+  Line& line = g_ring[g_next.fetch_add(1, std::memory_order_relaxed) % kRingLines];
+  if (!line.busy.exchange(true, std::memory_order_acquire)) {
+    memcpy(line.text, text, static_cast<size_t>(used));
+    line.length = static_cast<uint32_t>(used);
+    line.busy.store(false, std::memory_order_release);
+  }
   if (print) write_all(g_fd.load(std::memory_order_relaxed), text, static_cast<size_t>(used));
 }
 
@@ -133,8 +136,10 @@ void say(const char* format, ...) {
 void dump(int fd) {
   const uint32_t next = g_next.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < kRingLines; i++) {
-    const Line& line = g_ring[(next + i) % kRingLines];
-    if (const uint32_t length = line.length.load(std::memory_order_acquire)) write_all(fd, line.text, length);
+    Line& line = g_ring[(next + i) % kRingLines];
+    if (line.busy.exchange(true, std::memory_order_acquire)) continue;
+    if (line.length) write_all(fd, line.text, line.length);
+    line.busy.store(false, std::memory_order_release);
   }
 }
 

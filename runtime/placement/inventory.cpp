@@ -48,12 +48,12 @@ bool monitor_devices(std::vector<DeviceFacts>& facts) {
   for (const monitor::Device& device : now.devices) {
     // A board in MIG mode is not a device a program sees as a whole.
     if (device.identity.mig_enabled) continue;
-    DeviceFacts d;
-    d.ordinal = static_cast<int>(facts.size());
+    const int ordinal = static_cast<int>(facts.size());
+    DeviceFacts& d = facts.emplace_back();
+    d.ordinal = ordinal;
     d.uuid = device.identity.uuid;
     d.name = device.identity.name;
     add(d, device);
-    facts.push_back(std::move(d));
   }
   return !now.devices.empty();
 }

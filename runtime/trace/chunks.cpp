@@ -157,8 +157,7 @@ ChunkHeader* ChunkFile::claim(ChunkKind kind) {
   }
   if (!chunk) return nullptr;
   // A reader of a recycled chunk must never see old bytes under the new sequence: length goes first.
-  chunk->committed.store(0, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  chunk->committed.exchange(0, std::memory_order_acq_rel);
   chunk->tid = static_cast<uint32_t>(gettid());
   chunk->kind = static_cast<uint32_t>(kind);
   chunk->sequence = sequence;

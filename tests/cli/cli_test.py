@@ -386,6 +386,91 @@ class Boxes(Case):
         self.assertEqual(done.stdout, "none\n")
 
 
+DRIVER_PROGRAM = r"""
+import ctypes, os, sys, threading
+cuda = ctypes.CDLL("libcuda.so.1")
+def look():
+    count = ctypes.c_int(-1)
+    status = [cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count))]
+    names = []
+    for i in range(count.value):
+        device, total = ctypes.c_int(-1), ctypes.c_size_t(0)
+        status += [cuda.cuDeviceGet(ctypes.byref(device), i), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device)]
+        names.append("%d:%d" % (device.value, total.value >> 30))
+    return "%s %s" % (sorted(set(status)), " ".join(names))
+if sys.argv[1] == "fork":
+    if os.fork() == 0:
+        print(look(), flush=True)
+        os._exit(0)
+    os.wait()
+elif sys.argv[1] == "threads":
+    cuda.cuInit(0)
+    out = []
+    workers = [threading.Thread(target=lambda: out.append(look())) for _ in range(8)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    print(" ".join(str(n) for n in sorted(set(out))))
+elif sys.argv[1] == "early":
+    device = ctypes.c_int(-1)
+    print(cuda.cuDeviceGet(ctypes.byref(device), 0), end=" ")
+    print(look())
+else:
+    print(look())
+"""
+
+
+class BarePreload(Case):
+    """The in-process form of placement: the driver's own answers, renumbered."""
+
+    def look(self, how="plain", preload=True, **more):
+        env = dict(self.env, LD_LIBRARY_PATH=f"{self.lib}/simgpu", SIMGPU_SPEC="b200:2,rubin:2", CUDA_DEVICE_ORDER="PCI_BUS_ID", **more)
+        if preload:
+            env["LD_PRELOAD"] = f"{self.lib}/libshunt.so"
+        done = subprocess.run([sys.executable, "-c", DRIVER_PROGRAM, how], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_silent_without_a_reason(self):
+        plain = self.look(preload=False)
+        self.assertEqual(plain.stdout, "[0] 0:179 1:179 2:279 3:279\n")
+        done = self.look()
+        self.assertEqual((done.stdout, done.stderr), (plain.stdout, ""))
+
+    def test_hint_renumbers(self):
+        done = self.look(SHUNT_HINT="mem=200GiB")
+        self.assertEqual(done.stdout, "[0] 0:279 1:279 2:179 3:179\n")
+        self.assertRegex(done.stderr, r"^\[shunt\] device 0 is Rubin \(GPU 2, GPU-.*memory-hint, decision \d+\]; device model differs\n$")
+
+    def test_the_users_list_limits_it(self):
+        done = self.look(SHUNT_HINT="mem=200GiB", CUDA_VISIBLE_DEVICES="0,3,1")
+        self.assertEqual(done.stdout, "[0] 0:279 1:179 2:179\n")
+
+    def test_one_map_for_all_threads_and_for_children(self):
+        self.assertEqual(self.look("threads", SHUNT_HINT="mem=200GiB").stdout, "[0] 0:279 1:279 2:179 3:179\n")
+        self.assertEqual(self.look("fork", SHUNT_HINT="mem=200GiB").stdout, "[0] 0:279 1:279 2:179 3:179\n")
+
+    def test_nothing_is_decided_before_cuinit(self):
+        self.assertEqual(self.look("early", SHUNT_HINT="mem=200GiB").stdout, "3 [0] 0:279 1:279 2:179 3:179\n")
+
+    def test_ranks_shadow_and_off_switch_change_nothing(self):
+        for more in ({"LOCAL_WORLD_SIZE": "2"}, {"SHUNT_PLACEMENT": "shadow"}, {"SHUNT_PLACEMENT": "off"}, {"SHUNT_DISABLE": "1"}):
+            self.assertEqual(self.look(SHUNT_HINT="mem=200GiB", **more).stdout, "[0] 0:179 1:179 2:279 3:279\n", more)
+
+    def test_bad_settings_are_said_once_and_ignored(self):
+        done = self.look(SHUNT_GRAPHS="maybe", SHUNT_PLACMENT="on")
+        self.assertEqual(done.stdout, "[0] 0:179 1:179 2:279 3:279\n")
+        self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        self.assertIn("did you mean SHUNT_PLACEMENT?", done.stderr)
+
+    def test_a_trace_is_written_only_on_request(self):
+        self.look()
+        self.assertEqual(os.listdir(self.dir), [])
+        self.look(SHUNT_TRACE=self.path("t"), SHUNT_HINT="mem=200GiB")
+        self.assertEqual(sorted(f.split(".")[-1] for f in os.listdir(self.path("t.shunt"))), ["json", "shnt"])
+        text = self.run_shunt("trace", "summary", "t.shunt").stdout
+        self.assertRegex(text, r"placement +1 +1 +0")
+
+
 class Looks(Case):
     def test_color(self):
         bad = ["run", "--graphs=x", "--", "true"]
