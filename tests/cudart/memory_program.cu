@@ -182,6 +182,7 @@ static void graphs() {
   OK(cudaGraphGetNodes(graph, captured, &nodes));
   OK(cudaGraphKernelNodeGetParams(captured[0], &got));
   EXPECT(got.func == reinterpret_cast<void*>(add_one));
+  OK(cudaGraphKernelNodeSetParams(captured[0], &got));  // what a query gave may be set again
   OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
   OK(cudaGraphLaunch(exec, stream));
   OK(cudaMemcpyAsync(host.data(), data, n * sizeof(int), cudaMemcpyDeviceToHost, stream));

@@ -1,6 +1,7 @@
 #include "tools/simgpu/cudart/registry.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tools/simgpu/cudart/pointer_map.h"
 #include "tools/simgpu/cudart/state.h"
@@ -166,9 +167,30 @@ cudaError_t resolve_kernel(const void* function, CUkernel* kernel) {
   return cudaSuccess;
 }
 
-const void* host_function_of(const void* kernel) {
-  const Function* function = functions_by_kernel.find(kernel);
-  return function != nullptr ? function->host : kernel;
+const void* host_function_of(const void* handle) {
+  if (const Function* function = functions_by_kernel.find(handle); function != nullptr) return function->host;
+  // Perhaps a CUfunction: of the kernels of that name, the one whose function it is.
+  const auto wanted = static_cast<CUfunction>(const_cast<void*>(handle));
+  const char* name = nullptr;
+  if (driver.cuFuncGetName(&name, wanted) != CUDA_SUCCESS || name == nullptr) return handle;
+  std::vector<Function*> candidates;
+  {
+    const std::lock_guard guard(lock);
+    for (Module* module : modules != nullptr ? *modules : std::vector<Module*>{}) {
+      for (Function* function : module->functions) {
+        if (function->kernel.load() != nullptr && std::strcmp(function->name, name) == 0) {
+          candidates.push_back(function);
+        }
+      }
+    }
+  }
+  for (Function* function : candidates) {
+    CUfunction own = nullptr;
+    if (driver.cuKernelGetFunction(&own, function->kernel.load()) == CUDA_SUCCESS && own == wanted) {
+      return function->host;
+    }
+  }
+  return handle;
 }
 
 cudaError_t resolve_symbol(const void* symbol, CUdeviceptr* address, size_t* size) {

@@ -54,8 +54,9 @@ cudaError_t resolve_kernel(const void* function, CUkernel* kernel);
 // The record of a registered host function; null for anything else.
 Function* find_function(const void* function);
 cudaError_t resolve_function(Function* function, CUkernel* kernel);
-// The host function a kernel was registered under, or the kernel itself.
-const void* host_function_of(const void* kernel);
+// The host function a kernel (or its CUfunction in the current context, which is what a captured launch
+// leaves behind) was registered under, or the handle itself.
+const void* host_function_of(const void* handle);
 
 // Address and size of a __device__, __constant__ or __managed__ variable in the current context.
 cudaError_t resolve_symbol(const void* symbol, CUdeviceptr* address, size_t* size);
