@@ -24,8 +24,11 @@ CUresult launch(Lock& lock, CUfunction f, const LaunchRequest& request, CUstream
   SIMGPU_TRY(prepare_launch(*context, f, request, params, extra, l, &extras));
   OpRef op;
   SIMGPU_TRY(submit(lock, stream, std::make_shared<KernelBody>(std::move(l)), &op));
-  if (extras.completion_event && op) {
-    Event* event = lookup<Event>(extras.completion_event);
+  if (!extras.completion_event) return CUDA_SUCCESS;
+  if (Event* event = lookup<Event>(extras.completion_event); !op) {  // captured
+    bool handled = false;
+    return g_record_event_hook ? g_record_event_hook(lock, stream, *event, 0, handled) : CUDA_SUCCESS;
+  } else {
     event->record = op;
     event->recorded = true;
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tools/simgpu/driver/core/call.h"
+#include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
 
 using namespace simgpu::driver;
@@ -112,6 +113,7 @@ SIMGPU_API cuMemFree_v2(CUdeviceptr dptr) {
     AllocationRef allocation = MemoryMap::get().at(dptr);
     SIMGPU_REQUIRE(allocation, CUDA_ERROR_INVALID_VALUE);
     SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context));
+    if (GraphAllocationRef memory = graph_allocation_at(dptr)) return free_graph_memory(lock, memory, nullptr);
     if (allocation->kind == MemoryKind::pool) {
       return g_free_pool_memory ? g_free_pool_memory(lock, allocation) : CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tools/simgpu/driver/core/call.h"
+#include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/ops.h"
 
 using namespace simgpu::driver;
@@ -44,6 +45,7 @@ SIMGPU_API cuStreamDestroy_v2(CUstream hStream) {
     SIMGPU_REQUIRE(stream, CUDA_ERROR_INVALID_HANDLE);
     auto keep = shared(stream);
     auto context = stream->context.lock();
+    capture_stream_destroyed(*stream);
     stream->destroyed = true;
     drop_handle(*stream);
     // Work still pending keeps ordering the legacy stream: submit() drops the stream from the context once it
@@ -110,7 +112,8 @@ SIMGPU_API cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void
     SIMGPU_REQUIRE(callback && flags == 0, CUDA_ERROR_INVALID_VALUE);
     Target t;
     SIMGPU_TRY(resolve(hStream, t));
-    SIMGPU_REQUIRE(!t.stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (t.stream->capture)  // not a node: breaks the capture
+      return capture_check(CaptureQuestion::stream_sync, t.context.get(), t.stream.get());
     return submit(lock, t.stream, std::make_shared<HostFunctionBody>(callback, hStream, userData));
   });
 }

@@ -99,7 +99,9 @@ void forward(void* user, const Record& r) {
                     r.static_shared,
                     r.registers,
                     r.copy_kind,
-                    r.result};
+                    r.result,
+                    r.graph_id,
+                    r.graph_node_id};
   s->callback(s->user, &out);
 }
 }  // namespace

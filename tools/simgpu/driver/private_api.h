@@ -87,6 +87,7 @@ typedef struct {
   uint32_t dynamic_shared, static_shared, registers;
   int copy_kind; /* CUPTI's: 1 HtoD 2 DtoH 8 DtoD 9 HtoH 10 PtoP */
   int result;
+  uint64_t graph_id, graph_node_id; /* 0 outside graphs; a graph launch's own record has node 0 */
 } simgpu_record;
 /* The callback may run under the driver's lock and must not call CUDA or block. Returns an id. */
 int simgpu_subscribe(void (*callback)(void* user, const simgpu_record* record), void* user);

@@ -51,7 +51,10 @@ CUresult copy(Lock& lock, const CopyShape& shape, Side src_side, Side dst_side, 
   std::shared_ptr<Stream> stream;
   std::shared_ptr<Context> context;
   SIMGPU_TRY(resolve_stream(handle, stream, context));
-  if (!async) SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context.get()));
+  if (!async) {
+    SIMGPU_TRY(capture_check(CaptureQuestion::legacy_use, context.get(), stream.get()));
+    SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context.get()));
+  }
   SIMGPU_TRY(fault_point("copy", CUDA_ERROR_LAUNCH_FAILED));
   if (!shape.bytes()) return CUDA_SUCCESS;
   std::shared_ptr<CopyBody> body;
@@ -86,7 +89,10 @@ CUresult fill(Lock& lock, uint64_t dst, uint64_t pitch, uint32_t value, unsigned
   std::shared_ptr<Stream> stream;
   std::shared_ptr<Context> context;
   SIMGPU_TRY(resolve_stream(handle, stream, context));
-  if (!async) SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context.get()));
+  if (!async) {
+    SIMGPU_TRY(capture_check(CaptureQuestion::legacy_use, context.get(), stream.get()));
+    SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context.get()));
+  }
   SIMGPU_TRY(fault_point("memset", CUDA_ERROR_LAUNCH_FAILED));
   if (!width || !height) return CUDA_SUCCESS;
   SIMGPU_REQUIRE(dst && dst % element_bytes == 0, CUDA_ERROR_INVALID_VALUE);

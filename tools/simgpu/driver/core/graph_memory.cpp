@@ -8,6 +8,7 @@
 
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/memory.h"
+#include "tools/simgpu/driver/core/ops.h"
 
 namespace simgpu::driver {
 namespace {
@@ -96,10 +97,7 @@ GraphAllocationRef graph_allocation_at(uint64_t address) {
   if (!in_graph_window(address)) return nullptr;
   auto place = state().all.find(address);
   if (place == state().all.end()) return nullptr;
-  // Owned by specs and by the set of live ones; found here only while one of them holds it.
-  for (const GraphAllocationRef& memory : state().live)
-    if (memory->address == address) return memory;
-  return nullptr;
+  return place->second->shared_from_this();
 }
 
 AllocationRef graph_memory_containing(uint64_t address) {
@@ -154,6 +152,40 @@ void set_live(const GraphAllocationRef& memory, bool live) {
     state().live.insert(memory);
   else
     state().live.erase(memory);
+}
+
+void freed(GraphAllocation& memory) {
+  if (!memory.live && !memory.in_flight) unback(memory);
+}
+
+CUresult free_graph_memory(Lock& lock, const GraphAllocationRef& memory,
+                           const std::shared_ptr<Stream>& stream) {
+  SIMGPU_REQUIRE(memory->live, CUDA_ERROR_INVALID_VALUE);
+  if (stream) {
+    OpRef op;
+    SIMGPU_TRY(submit(lock, stream,
+                      std::make_shared<ActionBody>(
+                          OpKind::free, "free", [memory](Op&) { hide(*memory); }, 100),
+                      &op));
+    set_live(memory, false);
+    ++memory->in_flight;
+    op->on_completed.push_back([memory](Op&) {
+      --memory->in_flight;
+      freed(*memory);
+    });
+    return CUDA_SUCCESS;
+  }
+  for (Device* device : platform()->devices) {
+    if (device->primary && device->ordinal == memory->device)
+      SIMGPU_TRY(wait_for(lock, *device->primary, context_targets(*device->primary)));
+  }
+  Context* current = current_context();
+  if (current) SIMGPU_TRY(wait_for(lock, *current, context_targets(*current)));
+  SIMGPU_REQUIRE(memory->live, CUDA_ERROR_INVALID_VALUE);
+  set_live(memory, false);
+  hide(*memory);
+  freed(*memory);
+  return CUDA_SUCCESS;
 }
 
 void note_graph_memory_use(int device) {

@@ -11,7 +11,7 @@
 
 namespace simgpu::driver {
 
-struct GraphAllocation {
+struct GraphAllocation : std::enable_shared_from_this<GraphAllocation> {
   GraphAllocation(int device, uint64_t address, uint64_t bytes);
   ~GraphAllocation();
   const int device;
@@ -39,6 +39,11 @@ void unback(GraphAllocation& memory);  // its memory returns to the cache
 // Map entry, at execution of an allocation or free. Any thread.
 void show(const GraphAllocation& memory);
 void hide(const GraphAllocation& memory);
+// Its memory goes back to the cache unless something still uses it.
+void freed(GraphAllocation& memory);
+// cuMemFreeAsync in a stream, or cuMemFree (null stream: waits). `memory` must be live.
+CUresult free_graph_memory(Lock& lock, const GraphAllocationRef& memory,
+                           const std::shared_ptr<Stream>& stream);
 // Keeps an allocation that outlives its graph until it is freed.
 void set_live(const GraphAllocationRef& memory, bool live);
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tools/simgpu/driver/core/clock.h"
+#include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/occupancy.h"
@@ -34,6 +35,10 @@ uint64_t seed() {
   return value;
 }
 double positive(double value, double fallback) { return value > 0 ? value : fallback; }
+// Device idle before a piece of work: shorter between the nodes of a graph.
+double gap_ns(const Op& op, const shunt::profiles::Profile& p) {
+  return op.in_graph ? p.graph_node_ns.value : p.launch_gap_ns.value;
+}
 }  // namespace
 
 std::string KernelBody::name() const {
@@ -170,7 +175,7 @@ Cost KernelBody::cost(const Op& op) const {
 
   const double body_s = std::max({compute_s, issue_s, chain_s, memory_s, host_s, peer_s, atomic_s, 1e-9});
   Cost cost;
-  cost.duration_ns = uint64_t(p.launch_gap_ns.value + body_s * 1e9);
+  cost.duration_ns = uint64_t(gap_ns(op, p) + body_s * 1e9);
   if (cost.duration_ns == 0) cost.duration_ns = 1;
   const double whole_s = double(cost.duration_ns) * 1e-9;
   if (memory_s > 0)
@@ -196,6 +201,8 @@ double link_bytes_per_s(int a, int b) {
 CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
   out = {};
   AllocationRef a = MemoryMap::get().find(address);
+  if (!a) a = graph_memory_containing(address);  // named before a launch makes it exist
+  if (!a && in_graph_window(address)) return CUDA_ERROR_INVALID_VALUE;
   if (!a) {
     for (Device* device : platform()->devices) {
       if (device->heap->contains(address)) return CUDA_ERROR_INVALID_VALUE;  // freed, or never allocated
@@ -232,6 +239,7 @@ CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
 uint8_t* host_bytes(uint64_t address) {
   const AllocationRef a = MemoryMap::get().find(address);
   if (a) return a->host + (address - a->base);
+  if (in_graph_window(address)) return nullptr;
   for (Device* device : platform()->devices) {
     if (device->heap->contains(address)) return nullptr;
   }
@@ -294,7 +302,7 @@ OpBody::Step CopyBody::execute(Op& op, uint64_t) {
   return Step::done;
 }
 
-Cost CopyBody::cost(const Op&) const {
+Cost CopyBody::cost(const Op& op) const {
   const Device* device = device_at(link_device);
   const shunt::profiles::Profile& p = *(device ? device : platform()->devices[0])->profile;
   const double bytes = double(shape.bytes()), efficiency = positive(p.link_efficiency.value, 0.8);
@@ -318,7 +326,7 @@ Cost CopyBody::cost(const Op&) const {
       cost.uses.push_back({dst.device, Resource::peer_in, 1});
       break;
     case 8:
-      latency = p.launch_gap_ns.value;
+      latency = gap_ns(op, p);
       rate = p.memory_bandwidth.value * positive(p.memory_efficiency.value, 0.85) / 2;
       cost.uses.push_back({link_device, Resource::dram, 1});
       break;
@@ -355,7 +363,7 @@ Cost MemsetBody::cost(const Op& op) const {
   const double rate = where.where == Where::pinned
                           ? link_bytes_per_s(op.device, -1)
                           : p.memory_bandwidth.value * positive(p.memory_efficiency.value, 0.85);
-  cost.duration_ns = uint64_t(p.launch_gap_ns.value + double(bytes()) / rate * 1e9);
+  cost.duration_ns = uint64_t(gap_ns(op, p) + double(bytes()) / rate * 1e9);
   cost.uses.push_back({op.device, where.where == Where::pinned ? Resource::host_out : Resource::dram, 1});
   return cost;
 }
@@ -454,6 +462,7 @@ void record_op(const Op& op) {
       r.kind = "host_function";
       break;
     case OpKind::graph_begin:
+      return;  // the graph's one record is that of its end
     case OpKind::graph_end:
       r.kind = "graph";
       break;
@@ -485,6 +494,8 @@ void record_op(const Op& op) {
   r.correlation = op.correlation;
   r.bytes = op.body->bytes();
   r.result = int(op.error);
+  r.graph_id = op.graph_id;
+  r.graph_node_id = op.graph_node_id;
   timeline_emit(r);
 }
 }  // namespace simgpu::driver

@@ -66,6 +66,9 @@ void timeline_emit(const Record& r) {
   if (r.grid[0])
     fprintf(s.file, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", r.grid[0], r.grid[1], r.grid[2], r.block[0],
             r.block[1], r.block[2]);
+  if (r.graph_id)
+    fprintf(s.file, ",\"graph\":%llu,\"graph_node\":%llu", (unsigned long long)r.graph_id,
+            (unsigned long long)r.graph_node_id);
   fprintf(s.file, ",\"result\":%d}\n", r.result);
 }
 

@@ -17,6 +17,8 @@ struct Record {
   uint32_t dynamic_shared = 0, static_shared = 0, registers = 0;
   int copy_kind = 0;  // CUPTI's numbering: 1 HtoD 2 DtoH 8 DtoD 9 HtoH 10 PtoP
   int result = 0;
+  // Nodes of graph launches, and the launch itself (kind graph, node 0).
+  uint64_t graph_id = 0, graph_node_id = 0;
 };
 bool timeline_active();
 void timeline_emit(const Record& record);
