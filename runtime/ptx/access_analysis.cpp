@@ -25,6 +25,121 @@ using Group = KernelAccessProgram::Group;
 
 constexpr size_t kMaxGroups = 4096, kMaxAlternatives = 8;
 
+// Everything that the groups' addresses, bounds and conditions rest on, with the bounds that branches give
+// the values which enter loops and joins. Moved into the program under new numbers: a launch pays for what it
+// needs only.
+class Collector {
+ public:
+  Collector(ValueGraph& graph, access::Facts& facts, KernelAccessProgram& program)
+      : graph_(graph), facts_(facts), program_(program) {}
+
+  void run() {
+    for (Group& group : program_.groups) visit(group.low);
+    while (!nodes_.empty() || !checks_.empty()) {
+      if (!nodes_.empty()) {
+        const uint32_t index = nodes_.back();
+        nodes_.pop_back();
+        take_node(index);
+      } else {
+        const uint32_t index = checks_.back();
+        checks_.pop_back();
+        access::Check check = graph_.checks()[index];  // a copy: others may be added meanwhile
+        visit(check.value);
+        visit(check.also);
+        visit(check.uppers);
+        visit(check.lowers);
+        program_.checks[check_number_[index]] = std::move(check);
+      }
+    }
+    for (Group& group : program_.groups) renumber(group.low);
+    for (Node& node : program_.nodes) {
+      for (Alternative& arg : node.args) renumber(arg);
+    }
+    for (access::Check& check : program_.checks) {
+      renumber(check.value);
+      renumber(check.also);
+      renumber(check.uppers);
+      renumber(check.lowers);
+    }
+  }
+
+ private:
+  void take_node(uint32_t index) {
+    Node& node = graph_.node(kFirstNode + index);
+    if (const ValueGraph::PhiPlace* place = graph_.phi_place(index)) {
+      for (size_t p = 0; p < place->predecessors.size(); ++p) {
+        access::RefinedChecks refined;
+        access::apply_facts(graph_, facts_.at_edge(place->predecessors[p], place->block), node.args[p],
+                            refined);
+      }
+    }
+    const bool evaluated = node.kind != Node::Kind::opaque && node.kind != Node::Kind::local_load &&
+                           node.kind != Node::Kind::variable;
+    if (!evaluated) node.args.clear();
+    for (const Alternative& arg : node.args) visit(arg);
+    program_.nodes[node_number_[index]] = std::move(node);
+  }
+  void visit(const Polynomial& poly) {
+    for (const Term& term : poly.terms) {
+      for (uint32_t i = 0; i < term.degree; ++i) {
+        if (term.symbols[i] < kFirstNode) continue;
+        const uint32_t index = term.symbols[i] - kFirstNode;
+        if (!node_number_.emplace(index, static_cast<uint32_t>(program_.nodes.size())).second) continue;
+        program_.nodes.emplace_back();
+        nodes_.push_back(index);
+      }
+    }
+  }
+  void visit(const std::vector<uint32_t>& checks) {
+    for (uint32_t index : checks) {
+      if (!check_number_.emplace(index, static_cast<uint32_t>(program_.checks.size())).second) continue;
+      program_.checks.emplace_back();
+      checks_.push_back(index);
+    }
+  }
+  void visit(const std::vector<Bound>& bounds) {
+    for (const Bound& bound : bounds) {
+      visit(bound.value);
+      visit(bound.checks);
+    }
+  }
+  void visit(const Alternative& alternative) {
+    visit(alternative.poly);
+    visit(alternative.checks);
+    visit(alternative.uppers);
+    visit(alternative.lowers);
+  }
+  void renumber(Polynomial& poly) {
+    for (Term& term : poly.terms) {
+      for (uint32_t i = 0; i < term.degree; ++i) {
+        if (term.symbols[i] >= kFirstNode)
+          term.symbols[i] = kFirstNode + node_number_[term.symbols[i] - kFirstNode];
+      }
+    }
+  }
+  void renumber(std::vector<uint32_t>& checks) {
+    for (uint32_t& index : checks) index = check_number_[index];
+  }
+  void renumber(std::vector<Bound>& bounds) {
+    for (Bound& bound : bounds) {
+      renumber(bound.value);
+      renumber(bound.checks);
+    }
+  }
+  void renumber(Alternative& alternative) {
+    renumber(alternative.poly);
+    renumber(alternative.checks);
+    renumber(alternative.uppers);
+    renumber(alternative.lowers);
+  }
+
+  ValueGraph& graph_;
+  access::Facts& facts_;
+  KernelAccessProgram& program_;
+  std::unordered_map<uint32_t, uint32_t> node_number_, check_number_;
+  std::vector<uint32_t> nodes_, checks_;
+};
+
 // Where an address may come from: parameters, variables, memory.
 struct Origins {
   std::vector<Candidate> candidates;
@@ -44,7 +159,6 @@ class Analysis {
   void visit(const Polynomial& poly, Origins& origins, std::vector<uint32_t>& stack);
   bool classify(const access::RawAccess& raw);
   void record_variable(uint32_t variable, AccessMode mode);
-  void bound_loops();
   void expand(const Alternative& from, int depth, std::vector<Alternative>& out);
   void add_groups(const access::RawAccess& raw, const Origins& origins);
   void merge(Group group);
@@ -126,19 +240,6 @@ void Analysis::record_variable(uint32_t variable, AccessMode mode) {
     }
   }
   out_.variables.push_back({name, mode});
-}
-
-// Bounds that branches give the values which enter a loop or a join.
-void Analysis::bound_loops() {
-  for (uint32_t i = 0; i < graph_.nodes().size(); ++i) {
-    const ValueGraph::PhiPlace* place = graph_.phi_place(i);
-    if (place == nullptr) continue;
-    for (size_t p = 0; p < place->predecessors.size(); ++p) {
-      const std::vector<access::Fact> facts = facts_.at_edge(place->predecessors[p], place->block);
-      access::RefinedChecks refined;
-      access::apply_facts(graph_, facts, graph_.node(kFirstNode + i).args[p], refined);
-    }
-  }
 }
 
 // An address that is one of several pointers becomes several accesses.
@@ -287,8 +388,7 @@ bool Analysis::classify(const access::RawAccess& raw) {
 
 // The table per parameter. Whether bounds exist is tried out with small numbers in place of the parameters.
 void Analysis::summarise() {
-  program_->nodes = graph_.nodes();
-  program_->checks = graph_.checks();
+  Collector(graph_, facts_, *program_).run();
   std::vector<uint8_t> sample(out_.parameter_bytes + 8, 0);
   for (uint32_t i = 0; i < kernel_.params.size(); ++i) {
     const auto& place = out_.layout[i];
@@ -318,7 +418,6 @@ bool Analysis::run() {
     return false;
   }
   if (!graph_.build(out_.reason)) return false;
-  bound_loops();
   for (const access::RawAccess& raw : graph_.accesses()) {
     if (!classify(raw)) return false;
   }

@@ -43,7 +43,9 @@ Evaluator::Evaluator(const KernelAccessProgram& program, const LaunchShape& shap
       shape_(shape),
       parameters_(parameters),
       state_(program.nodes.size(), State::fresh),
-      memo_(program.nodes.size()) {}
+      memo_(program.nodes.size()),
+      level_(program.nodes.size()),
+      check_state_(program.checks.size(), CheckState::fresh) {}
 
 uint64_t Evaluator::word(const KernelAccessProgram::Candidate& candidate) const {
   uint64_t value;
@@ -92,21 +94,36 @@ Interval Evaluator::polynomial(const Polynomial& poly) {
 bool Evaluator::holds(const std::vector<uint32_t>& checks) {
   if (trust_checks_) return true;
   for (uint32_t index : checks) {
-    const Check& check = program_.checks[index];
-    if (depth_ > kMaxDepth) return false;
-    ++depth_;
-    const bool ok = holds(check.also);
-    const Interval value = ok ? bounded(check.value, check.uppers, check.lowers) : Interval::all();
-    --depth_;
-    if (!ok) return false;
-    if (value.empty) continue;  // not reached under the present assumption
-    if (!value.bounded()) return false;
-    const __int128 one = 1;
-    const __int128 low = check.is_signed ? -(one << (check.bits - 1)) : 0;
-    const __int128 high = check.is_signed ? (one << (check.bits - 1)) - 1 : (one << check.bits) - 1;
-    if (value.low < low || value.high > high) return false;
+    if (check_state_[index] == CheckState::fresh) {
+      const int before = lowest_;
+      lowest_ = kNone;
+      const bool ok = holds_one(program_.checks[index]);
+      if (lowest_ == kNone) check_state_[index] = ok ? CheckState::holds : CheckState::fails;
+      lowest_ = std::min(lowest_, before);
+      if (!ok) return false;
+    } else if (check_state_[index] == CheckState::fails) {
+      return false;
+    }
   }
   return true;
+}
+
+bool Evaluator::holds_one(const Check& check) {
+  if (depth_ > kMaxDepth || --budget_ < 0) {
+    lowest_ = -1;
+    return false;
+  }
+  ++depth_;
+  const bool ok = holds(check.also);
+  const Interval value = ok ? bounded(check.value, check.uppers, check.lowers) : Interval::all();
+  --depth_;
+  if (!ok) return false;
+  if (value.empty) return true;  // not reached under the present assumption
+  if (!value.bounded()) return false;
+  const __int128 one = 1;
+  const __int128 low = check.is_signed ? -(one << (check.bits - 1)) : 0;
+  const __int128 high = check.is_signed ? (one << (check.bits - 1)) - 1 : (one << check.bits) - 1;
+  return value.low >= low && value.high <= high;
 }
 
 Interval Evaluator::evaluate(const Alternative& alternative) {
@@ -136,25 +153,25 @@ Interval Evaluator::bounded(const Polynomial& poly, const std::vector<Bound>& up
 Interval Evaluator::node(uint32_t index) {
   if (state_[index] == State::done) return memo_[index];
   if (state_[index] == State::running) {
-    touched_ = true;
+    lowest_ = std::min(lowest_, level_[index]);
     return memo_[index];
   }
   const Node& n = program_.nodes[index];
   if (n.kind == Node::Kind::opaque || n.kind == Node::Kind::local_load || n.kind == Node::Kind::variable)
     return Interval::all();
   if (depth_ > kMaxDepth || --budget_ < 0) {
-    touched_ = true;  // not a result of the node, only of where we stand
+    lowest_ = -1;  // not a result of the node, only of where we stand
     return Interval::all();
   }
   ++depth_;
-  const bool before = touched_;
-  touched_ = false;
+  const int before = lowest_;
+  lowest_ = kNone;
   const Interval result = n.kind == Node::Kind::phi ? phi(index) : compute(n);
-  if (!touched_ && !trust_checks_) {
+  if (lowest_ == kNone && !trust_checks_) {
     state_[index] = State::done;
     memo_[index] = result;
   }
-  touched_ = touched_ || before;
+  lowest_ = std::min(lowest_, before);
   --depth_;
   return result;
 }
@@ -175,19 +192,18 @@ Interval Evaluator::hull(const Node& n) {
 Interval Evaluator::phi(uint32_t index) {
   const Node& n = program_.nodes[index];
   if (loops_ >= kMaxLoops) {
-    touched_ = true;
+    lowest_ = -1;
     return Interval::all();
   }
-  ++loops_;
+  const int level = loops_++;
+  level_[index] = level;
   state_[index] = State::running;
-  bool outer = false;  // rests on the assumption of an enclosing loop variable
+  int outer = kNone;  // assumptions of enclosing loop variables that this rests on; its own is proven
   auto turn = [&](const Interval& assumption) {
     memo_[index] = assumption;
-    const bool before = touched_;
-    touched_ = false;
+    lowest_ = kNone;
     const Interval result = hull(n);
-    outer = outer || touched_;
-    touched_ = before;
+    if (lowest_ < level) outer = std::min(outer, lowest_);
     return result;
   };
   auto finish = [&](const Interval& result) {
@@ -216,10 +232,8 @@ Interval Evaluator::phi(uint32_t index) {
     }
     once = guess;
   }
-  // Every loop variable reads itself, so "touched" says only something about others; be careful and do not
-  // keep the result when any assumption but its own may have been used.
   const Interval result = finish(join(start, once));
-  touched_ = loops_ > 0;
+  lowest_ = outer;
   return result;
 }
 

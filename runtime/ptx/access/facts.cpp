@@ -124,18 +124,16 @@ namespace {
 
 // The product that `term` of a polynomial has beyond `part` (a product of a fact's difference); false when
 // part is not in it.
-bool divide(const Term& term, const Term& part, Polynomial& rest) {
-  if (term.factor % part.factor != 0 || term.degree < part.degree) return false;
-  rest = Polynomial::of(1);
+bool divide(const Term& term, const Term& part, Term& rest) {
+  if (term.degree < part.degree || term.factor % part.factor != 0) return false;
+  rest = Term();
+  rest.factor = 1;
   uint32_t p = 0;
   for (uint32_t i = 0; i < term.degree; ++i) {
-    if (p < part.degree && part.symbols[p] == term.symbols[i]) {
+    if (p < part.degree && part.symbols[p] == term.symbols[i])
       ++p;
-      continue;
-    }
-    Polynomial next;
-    if (!Polynomial::multiply(rest, Polynomial::of_symbol(term.symbols[i]), next)) return false;
-    rest = std::move(next);
+    else
+      rest.symbols[rest.degree++] = term.symbols[i];
   }
   return p == part.degree;
 }
@@ -153,11 +151,16 @@ void derive(ValueGraph& graph, const std::vector<Fact>& facts, const Polynomial&
     for (const Fact& fact : facts) {
       for (const Term& part : fact.difference.terms) {
         for (const Term& term : base.terms) {
-          Polynomial rest;
-          if (out.size() >= kMaxBounds || !divide(term, part, rest)) continue;
+          Term left;
+          if (out.size() >= kMaxBounds || !divide(term, part, left)) continue;
           const int64_t quotient =
               term.factor / part.factor;  // base - quotient * rest * D has no such product
           if ((quotient < 0) != upper) continue;
+          Polynomial rest = Polynomial::of(1);
+          if (left.degree != 0) {
+            rest.constant = 0;
+            rest.terms.push_back(left);
+          }
           Polynomial slack = fact.difference, change;
           Bound bound;
           bound.value = base;

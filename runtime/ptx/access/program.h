@@ -49,6 +49,7 @@ class Evaluator {
 
  private:
   enum class State : uint8_t { fresh, running, done };
+  enum class CheckState : uint8_t { fresh, holds, fails };
   Interval polynomial(const Polynomial& poly);
   Interval bounded(const Polynomial& poly, const std::vector<Bound>& uppers,
                    const std::vector<Bound>& lowers);
@@ -58,14 +59,19 @@ class Evaluator {
   Interval phi(uint32_t index);
   Interval hull(const Node& node);
   bool holds(const std::vector<uint32_t>& checks);
+  bool holds_one(const Check& check);
+
+  static constexpr int kNone = 1 << 30;
 
   const KernelAccessProgram& program_;
   const LaunchShape& shape_;
   const uint8_t* parameters_;
   std::vector<State> state_;
   std::vector<Interval> memo_;  // results, and assumptions of running ones
-  bool touched_ = false;        // a running node was read: the result rests on an assumption
-  bool trust_checks_ = false;   // while guessing a loop's range; what is guessed is verified without it
+  std::vector<int> level_;      // of running nodes: how deep in loops
+  std::vector<CheckState> check_state_;
+  int lowest_ = kNone;         // outermost running node that was read: the result rests on its assumption
+  bool trust_checks_ = false;  // while guessing a loop's range; what is guessed is verified without it
   int depth_ = 0, loops_ = 0;
   int budget_ = 20000;  // nodes computed in one launch; then everything is unbounded
 };
