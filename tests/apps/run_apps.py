@@ -20,7 +20,7 @@ SPECS = {"plain": "b200:1", "preload": "b200:1", "b200": "b200:1", "rubin": "rub
 # Programs whose output states how many devices there are; all others must print the same on every box.
 BOX_DEPENDENT = {"multi_device_peer"}
 # A program with this ending computes what the one without it does, in another way.
-TWIN = "_hand"
+TWINS = ("_hand", "_two")
 
 
 class Outcome:
@@ -55,6 +55,8 @@ class Runner:
     def __init__(self, args):
         self.build = os.path.abspath(args.build)
         self.mode, self.timeout = args.mode, args.timeout
+        # The NCCL programs have a rank a device: one box with two of them instead of one.
+        self.specs = SPECS if args.set != "overlap" else dict(SPECS, plain="b200:2", preload="b200:2")
         self.folder = os.path.join(self.build, "tests/apps", "static" if args.static else "")
         self.shim = os.path.join(self.build, "lib/libshunt.so")
         self.shunt = os.path.join(self.build, "bin/shunt")
@@ -65,24 +67,25 @@ class Runner:
 
     def with_shunt(self, program):
         if self.mode == "preload":
-            return run([program], dict(sim_env(self.build, SPECS["preload"]), LD_PRELOAD=self.shim), self.timeout)
+            return run([program], dict(sim_env(self.build, self.specs["preload"]), LD_PRELOAD=self.shim), self.timeout)
         if self.mode == "gpu":
             return run([program], dict(base_env(), LD_PRELOAD=self.shim), self.timeout)
-        return run([self.shunt, "run", "--sim", SPECS[self.mode], "--", program], base_env(), self.timeout)
+        return run([self.shunt, "run", "--sim", self.specs[self.mode], "--", program], base_env(), self.timeout)
 
     def check(self, name):
         """(problems, seconds without shunt, seconds with)."""
         program = os.path.join(self.folder, name)
         if not os.access(program, os.X_OK):
             return ["not built: " + program], 0, 0
-        spec = SPECS.get(self.mode)
+        spec = self.specs.get(self.mode)
         reference = self.without(program, spec)
         problems = []
         if reference.status != 0:
             problems.append(f"without shunt: status {reference.status}\n{reference.out}{reference.err}")
         if self.mode == "plain":
-            if name.endswith(TWIN):
-                original = self.without(program[:-len(TWIN)], spec)
+            twin = next((t for t in TWINS if name.endswith(t)), None)
+            if twin:
+                original = self.without(program[:-len(twin)], spec)
                 problems += difference("stdout against its twin", original.out, reference.out)
             return problems, reference.seconds, 0
         subject = self.with_shunt(program)
@@ -93,8 +96,8 @@ class Runner:
         err = subject.err if self.mode in ("preload", "gpu") else own_lines_removed(subject.err)
         problems += difference("stderr", sorted_lines(reference.err), sorted_lines(err))
         if self.mode == "mixed" and name not in BOX_DEPENDENT:
-            one = self.without(program, SPECS["plain"])
-            problems += difference("stdout against a box of one device", one.out, subject.out)
+            one = self.without(program, self.specs["plain"])
+            problems += difference("stdout against the plain box", one.out, subject.out)
         return problems, reference.seconds, subject.seconds
 
 
@@ -123,7 +126,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="build folder")
     parser.add_argument("--mode", choices=["plain", "preload", "b200", "rubin", "mixed", "gpu"], default="plain")
-    parser.add_argument("--set", default="", choices=["", "graphs"], help="a subfolder's programs instead")
+    parser.add_argument("--set", default="", choices=["", "graphs", "overlap"], help="a subfolder's programs instead")
     parser.add_argument("--static", action="store_true", help="the programs with a static CUDA runtime (gpu mode)")
     parser.add_argument("--timeout", type=float, default=60, help="seconds a run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
