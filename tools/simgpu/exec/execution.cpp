@@ -41,11 +41,16 @@ std::unique_ptr<Execution> Execution::create(const Launch& l, std::string& error
   const KernelInfo& k = p->kernel_infos[static_cast<size_t>(l.kernel)];
   if (k.param_bytes && !l.params) return refuse("no parameters");
   if (!p->global_variables.empty() && !l.global_addresses) return refuse("no addresses of module variables");
-  const Dim3 c = l.cluster;
-  if (c.x && c.y && c.z && (l.grid.x % c.x || l.grid.y % c.y || l.grid.z % c.z))
+  Launch launch = l;
+  Dim3& c = launch.cluster;
+  if (c.x <= 1 && c.y <= 1 && c.z <= 1 && k.cluster[0])
+    c = {k.cluster[0], k.cluster[1], k.cluster[2]};  // the kernel's own
+  for (uint32_t* d : {&c.x, &c.y, &c.z})
+    if (*d == 0) *d = 1;
+  if (l.grid.x % c.x || l.grid.y % c.y || l.grid.z % c.z)
     return refuse("grid is not a multiple of the cluster");
   if (static_cast<uint64_t>(c.x) * c.y * c.z > 64) return refuse("cluster too large");
-  return std::make_unique<ExecutionImpl>(l);
+  return std::make_unique<ExecutionImpl>(launch);
 }
 
 ExecutionImpl::ExecutionImpl(const Launch& l)
@@ -53,10 +58,7 @@ ExecutionImpl::ExecutionImpl(const Launch& l)
       program(*static_cast<const ProgramImpl*>(l.program)),
       info(program.kernel_infos[static_cast<size_t>(l.kernel)]),
       code(program.kernel_codes[static_cast<size_t>(l.kernel)]) {
-  Dim3& c = launch.cluster;
-  if (c.x == 0) c.x = info.cluster[0] ? info.cluster[0] : 1;
-  if (c.y == 0) c.y = info.cluster[1] ? info.cluster[1] : 1;
-  if (c.z == 0) c.z = info.cluster[2] ? info.cluster[2] : 1;
+  const Dim3 c = launch.cluster;
   params = std::make_unique<uint8_t[]>(info.param_bytes + 32);
   std::memcpy(params.get(), l.params, info.param_bytes);
   threads_per_block = l.block.x * l.block.y * l.block.z;

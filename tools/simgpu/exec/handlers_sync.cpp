@@ -138,9 +138,10 @@ struct BarResult {  // 0 popc 1 and 2 or
 // ---- cluster barrier
 // ------------------------------------------------------------------------------------------------
 void cluster_check(Cluster& cl) {
+  if (cl.barrier_arrived == 0) return;
   uint32_t live = 0;
   for (auto& b : cl.blocks) live += b->live_threads;
-  if (cl.barrier_arrived < live || cl.barrier_arrived == 0) return;
+  if (cl.barrier_arrived < live) return;
   cl.barrier_arrived = 0;
   cl.barrier_phase += 1;
   for (auto& b : cl.blocks)
@@ -456,7 +457,7 @@ void barrier_lanes_exited(Ctx* c) {
     }
     if (complete(b, bar)) release(b, id);
   }
-  if (b.cluster) cluster_check(*b.cluster);
+  cluster_check(*b.cluster);
 }
 void wake_warp_sync(Ctx* c) {
   Warp& w = *c->warp;

@@ -16,7 +16,7 @@ std::unique_ptr<Cluster> ExecutionImpl::make_cluster() {
   const uint64_t special = kWarpRowCount * 128, per_warp = round(rows32 + rows64 + preds + special);
   for (uint32_t r = 0; r < cluster_size; ++r) {
     auto b = std::make_unique<Block>();
-    b->cluster = cluster_size > 1 ? cluster.get() : nullptr;
+    b->cluster = cluster.get();
     b->cluster_rank = r;
     b->shared_bytes = shared_bytes;
     b->shared = static_cast<uint8_t*>(std::aligned_alloc(256, round(shared_bytes + 256)));

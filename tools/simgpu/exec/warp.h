@@ -91,7 +91,7 @@ struct Block {
   uint8_t* memory = nullptr;          // register rows of all warps
   uint8_t* block_rows = nullptr;      // inside `memory`
   uint8_t* local = nullptr;           // local memory of all threads
-  struct Cluster* cluster = nullptr;  // null outside clusters
+  struct Cluster* cluster = nullptr;  // of one block in ordinary launches
   Block() = default;
   Block(const Block&) = delete;
   ~Block();
