@@ -46,15 +46,23 @@ void Chain::kill(const char* what) {
   if (!first_.load(std::memory_order_acquire)) return;
   SHUNT_LOG_ERROR(exec, "%s; engines are switched off for the rest of this process, the program goes on",
                   what);
+  // Off first: whatever fails below, no later call comes back here.
+  first_.store(nullptr, std::memory_order_release);
   drain(Scope::everything(), Reason::kill_switch);
   for (Link* link : links_) link->disable();
-  first_.store(nullptr, std::memory_order_release);
   trace::decide(
       {.feature = trace::Feature::process, .action = trace::Action::stop, .reason = Reason::kill_switch});
 }
 
 void Chain::fork_child() {
   for (Link* link : links_) link->fork_child();
+}
+
+void link_threw() noexcept {
+  try {
+    Chain::get().kill("out of memory inside shunt");
+  } catch (...) {
+  }
 }
 
 }  // namespace shunt::exec

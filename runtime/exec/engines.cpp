@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/memory/oom_link.h"
+
 namespace shunt::exec {
 namespace {
 
@@ -46,7 +48,7 @@ const std::vector<EngineSpec>& engines() {
   // An engine that is not part of the build has no create function: asking for it is reported once
   // (engine-not-built).
   static const auto* table = new std::vector<EngineSpec>{
-      {"oom", OptionId::oom, Feature::oom, nullptr},
+      {"oom", OptionId::oom, Feature::oom, memory::create_oom},
       {"overlap", OptionId::overlap, Feature::comm, nullptr},
       {"graphs", OptionId::graphs, Feature::graph, nullptr},
   };

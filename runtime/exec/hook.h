@@ -48,6 +48,9 @@ struct After {
   template <>                                                           \
   struct After<SHUNT_SLOT_##variant> : After<SHUNT_SLOT_##symbol> {};
 
+// The kill switch after an exception in a link. Never throws.
+void link_threw() noexcept;
+
 struct HookEntry {
   uint32_t slot;
   void* hook;
@@ -97,7 +100,9 @@ struct Hook<Slot, Described, CUresult (*)(A...)> {
     op.asynchronous = detail::is_async(info);
     (detail::take_stream(op, a), ...);
     if constexpr (Described && Before<Slot>::kDefined) Before<Slot>::run(op, a...);
+    bool made = false;
     auto call = [&]() -> CUresult {
+      made = true;
       op.result = real<Slot>()(a...);
       if constexpr (Described && After<Slot>::kDefined)
         if (op.result == CUDA_SUCCESS) After<Slot>::run(op, a...);
@@ -105,7 +110,14 @@ struct Hook<Slot, Described, CUresult (*)(A...)> {
     };
     op.arguments = &call;
     op.invoke = [](model::Op& o) { return (*static_cast<decltype(call)*>(o.arguments))(); };
-    return first->on_op(op);
+    // An application's C frames are above us: an allocation that failed in a link ends the engines, not the
+    // program.
+    try {
+      return first->on_op(op);
+    } catch (...) {
+      link_threw();
+      return made ? op.result : real<Slot>()(a...);
+    }
   }
 };
 

@@ -7,13 +7,16 @@ namespace shunt::exec {
 using model::OpKind;
 
 SHUNT_BEFORE(cuMemAlloc_v2, CUdeviceptr*& out, size_t& bytes) {
-  op.kind = OpKind::alloc_linear, op.bytes = bytes;
+  op.kind = OpKind::alloc_linear, op.bytes = bytes, op.deliver = out;
 }
 SHUNT_AFTER(cuMemAlloc_v2, CUdeviceptr*& out, size_t& bytes) { op.out = *out; }
 
 SHUNT_BEFORE(cuMemAllocPitch_v2, CUdeviceptr*& out, size_t*& pitch, size_t& width, size_t& height,
              unsigned int& element) {
-  op.kind = OpKind::alloc_pitch, op.bytes = width * height;
+  // A stand-in row is padded to 512 bytes, the largest alignment the driver is known to use.
+  op.kind = OpKind::alloc_pitch, op.deliver = out, op.deliver_pitch = pitch;
+  op.pitch = (width + 511) / 512 * 512;
+  if (op.pitch < width || __builtin_mul_overflow(op.pitch, height, &op.bytes)) op.bytes = 0, op.deliver = nullptr;
 }
 SHUNT_AFTER(cuMemAllocPitch_v2, CUdeviceptr*& out, size_t*& pitch, size_t& width, size_t& height,
             unsigned int& element) {
@@ -93,6 +96,19 @@ SHUNT_BEFORE(cuMemUnmap, CUdeviceptr& address, size_t& bytes) {
   op.kind = OpKind::unmap_vmm, op.object = address, op.bytes = bytes;
 }
 
+// Questions the memory engine answers itself for memory it put elsewhere.
+SHUNT_BEFORE(cuPointerGetAttribute, void*& data, CUpointer_attribute& attribute, CUdeviceptr& pointer) {
+  op.kind = OpKind::pointer_attribute, op.object = pointer, op.aux = attribute, op.detail[0] = data;
+}
+SHUNT_BEFORE(cuPointerGetAttributes, unsigned int& n, CUpointer_attribute*& attributes, void**& data,
+             CUdeviceptr& pointer) {
+  op.kind = OpKind::pointer_attributes, op.object = pointer, op.aux = n;
+  op.detail[0] = attributes, op.detail[1] = data;
+}
+SHUNT_BEFORE(cuMemGetAddressRange_v2, CUdeviceptr*& base, size_t*& bytes, CUdeviceptr& pointer) {
+  op.kind = OpKind::address_range, op.object = pointer, op.deliver = base, op.deliver_pitch = bytes;
+}
+
 void append_memory_hooks(std::vector<HookEntry>& t) {
   for (const HookEntry& e : {SHUNT_HOOK(cuMemAlloc_v2),
                              SHUNT_HOOK(cuMemAllocPitch_v2),
@@ -113,7 +129,10 @@ void append_memory_hooks(std::vector<HookEntry>& t) {
                              SHUNT_HOOK(cuMemAddressReserve),
                              SHUNT_HOOK(cuMemAddressFree),
                              SHUNT_HOOK(cuMemMap),
-                             SHUNT_HOOK(cuMemUnmap)})
+                             SHUNT_HOOK(cuMemUnmap),
+                             SHUNT_HOOK(cuPointerGetAttribute),
+                             SHUNT_HOOK(cuPointerGetAttributes),
+                             SHUNT_HOOK(cuMemGetAddressRange_v2)})
     t.push_back(e);
 }
 

@@ -28,6 +28,23 @@ Fn<Slot> driver() {
   return reinterpret_cast<Fn<Slot>>(real_address(Slot));
 }
 
+// While one lives on this thread, look-ups made by a library we load and call (NVML) get the driver's own
+// functions.
+class OwnWork {
+ public:
+  OwnWork() : depth_(g_host && g_host->thread_depth ? g_host->thread_depth() : nullptr) {
+    if (depth_) ++*depth_;
+  }
+  ~OwnWork() {
+    if (depth_) --*depth_;
+  }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+
+ private:
+  int* depth_;
+};
+
 // False when the driver has no such entry point (nothing is installed then).
 bool install(uint32_t slot, void* hook);
 void uninstall(uint32_t slot);

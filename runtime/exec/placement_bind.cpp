@@ -113,7 +113,10 @@ bool decide_once() {
   request.hints = config::parse_hints(config.list(config::OptionId::hint), problems);
   request.local_ranks = trace::local_ranks();
   // One device, or no freedom: not worth NVML's start-up time.
-  if (facts.size() > 1 && request.local_ranks <= 1) placement::add_monitor_facts(facts);
+  if (facts.size() > 1 && request.local_ranks <= 1) {
+    const OwnWork own;
+    placement::add_monitor_facts(facts);
+  }
   const placement::Plan plan = placement::decide(request, facts);
   const bool apply = plan.changed && request.mode != placement::Mode::shadow;
   if (apply) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,15 @@ int allocate(int fd, off_t offset, off_t size) {
   return error;
 }
 
+// Zeros written through the page cache come in large pieces; the same pages faulted in one by one through the
+// mapping cost three times as much. After the allocation above it cannot run out of space; a short write only
+// means slower faults.
+void warm(int fd, off_t offset) {
+  static char zeros[64 * 1024];  // never written: one shared page of zeros
+  for (off_t at = 0; at < static_cast<off_t>(kChunkBytes); at += static_cast<off_t>(sizeof zeros))
+    if (pwrite(fd, zeros, sizeof zeros, offset + at) != static_cast<ssize_t>(sizeof zeros)) return;
+}
+
 void copy_text(char* to, size_t size, const std::string& text) {
   const size_t n = std::min(size - 1, text.size());
   memcpy(to, text.data(), n);
@@ -44,6 +54,12 @@ void copy_text(char* to, size_t size, const std::string& text) {
 
 Result<ChunkFile*> ChunkFile::create(const FileOptions& options) {
   const std::string& directory = options.directory;
+  // Growing a file past the process's limit raises SIGXFSZ, which would end the application.
+  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur < kHeaderBytes)
+    return {Reason::trace_full, "file size limit of " + std::to_string(limit.rlim_cur) +
+                                    " bytes leaves no room for a trace; raise it (ulimit -f)"};
   if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
     return {Reason::io_failed,
             "trace directory " + directory + ": " + strerror(errno) + "; give -o a writable place"};
@@ -74,10 +90,11 @@ Result<ChunkFile*> ChunkFile::create(const FileOptions& options) {
   file->fd_ = fd;
   file->path_ = path;
   file->ring_ = options.ring_bytes != 0;
-  const uint64_t room = file->ring_ ? options.ring_bytes : options.max_bytes;
+  const uint64_t allowed = limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur - kHeaderBytes;
+  const uint64_t room = std::min<uint64_t>(allowed, file->ring_ ? options.ring_bytes : options.max_bytes);
   // A ring needs one pinned chunk for strings and at least two to alternate between.
-  file->max_chunks_ =
-      static_cast<uint32_t>(std::clamp<uint64_t>(room / kChunkBytes, file->ring_ ? 4 : 2, 1u << 22));
+  const uint64_t wanted = std::clamp<uint64_t>(room / kChunkBytes, file->ring_ ? 4 : 2, 1u << 22);
+  file->max_chunks_ = static_cast<uint32_t>(std::min(wanted, allowed / kChunkBytes));
   if (file->ring_) file->slots_ = new RingSlot[file->max_chunks_];
   FileHeader& h = *(file->header_ = static_cast<FileHeader*>(memory));
   h.version = kVersion;
@@ -114,6 +131,7 @@ ChunkHeader* ChunkFile::map(uint32_t index) {
     }
     return nullptr;
   }
+  warm(fd_, offset);
   void* memory = mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, offset);
   // Faulted in for writing in one go: 64 single page faults would cost more than the records. Older kernels
   // refuse; no harm.

@@ -183,6 +183,23 @@ TEST_F(HookTest, KillSwitchDrainsAndLeaves) {
   EXPECT_EQ(spy_->drains.size(), 1u);
 }
 
+TEST_F(HookTest, AnExceptionInALinkEndsTheEnginesNotTheProgram) {
+  with_chain();
+  CUdeviceptr p = 0;
+  spy_->answer = [](model::Op&) -> CUresult { throw std::bad_alloc(); };
+  EXPECT_EQ(call<SHUNT_SLOT_cuMemAlloc_v2>(&p, size_t{64}), CUDA_SUCCESS);
+  EXPECT_EQ(calls().size(), 1u) << "the call was still to be made, and was made once";
+  EXPECT_EQ(Chain::first(), nullptr);
+  with_chain();
+  FakeDriver::get().result = CUDA_ERROR_ILLEGAL_ADDRESS;
+  spy_->answer = [this](model::Op& op) -> CUresult {
+    spy_->next->on_op(op);
+    throw std::bad_alloc();
+  };
+  EXPECT_EQ(call<SHUNT_SLOT_cuMemFree_v2>(p), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(calls().size(), 2u) << "it had been made: not a second time";
+}
+
 TEST_F(HookTest, ReleaseMemoryAsksUntilEnough) {
   auto* second = new Spy();
   spy_->releases = second->releases = true;
