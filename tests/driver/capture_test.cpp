@@ -146,8 +146,8 @@ TEST_F(Capture, UnsupportedOnACapturingStream) {
   FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxSynchronize());
   expect_lost(a);
   OK(begin(a));
-  FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        cuStreamAddCallback(a, [](CUstream, CUresult, void*) {}, nullptr, 0));
+  FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamAddCallback(
+                                                   a, [](CUstream, CUresult, void*) {}, nullptr, 0));
   expect_lost(a);
   CUgraph graph = nullptr;
   OK(cuGraphCreate(&graph, 0));
@@ -287,10 +287,10 @@ TEST_F(Capture, UnsafeCallsByMode) {
   for (CUstreamCaptureMode capture_mode : modes) {
     for (CUstreamCaptureMode thread_mode : modes) {
       for (bool same_thread : {true, false}) {
-        const bool forbidden =
-            thread_mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-            (same_thread ? capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                         : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+        const bool forbidden = thread_mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+                               (same_thread ? capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED
+                                            : thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                                                  capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
         for (int what = 0; what < 3; ++what) {
           OK(begin(a, capture_mode));
           auto unsafe = [&]() -> CUresult {
@@ -323,7 +323,8 @@ TEST_F(Capture, UnsafeCallsByMode) {
             }).join();
           }
           EXPECT_EQ(result, forbidden ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS)
-              << "capture " << capture_mode << " thread " << thread_mode << " same " << same_thread << " call " << what;
+              << "capture " << capture_mode << " thread " << thread_mode << " same " << same_thread
+              << " call " << what;
           if (forbidden)
             expect_lost(a);
           else
@@ -436,13 +437,15 @@ TEST_F(Capture, EveryAsynchronousKindIsCaptured) {
   OK(cuMemcpyHtoDAsync(p, host, 16, a));
   OK(cuMemcpyDtoDAsync(p + 16, p, 16, a));
   OK(cuMemsetD32Async(p + 16, 9, 1, a));
-  OK(cuLaunchHostFunc(a, [](void* n) { ++*static_cast<int*>(n); }, &calls));
+  OK(cuLaunchHostFunc(
+      a, [](void* n) { ++*static_cast<int*>(n); }, &calls));
   OK(cuStreamWriteValue32(a, p + 20, 77, 0));
   OK(cuMemcpyDtoHAsync(back, p + 16, 16, a));
   CUgraph graph = nullptr;
   OK(cuStreamEndCapture(a, &graph));
-  const CUgraphNodeType wanted[] = {CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
-                                    CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_MEMCPY};
+  const CUgraphNodeType wanted[] = {CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMCPY,
+                                    CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,
+                                    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_MEMCPY};
   CUgraphNode nodes[8];
   size_t count = 8;
   OK(cuGraphGetNodes(graph, nodes, &count));
@@ -464,6 +467,62 @@ TEST_F(Capture, EveryAsynchronousKindIsCaptured) {
   EXPECT_EQ(calls, 1);
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));
+}
+
+TEST_F(Capture, BatchIsOneNode) {
+  CUstreamBatchMemOpParams ops[2] = {};
+  for (unsigned i = 0; i < 2; ++i) {
+    ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    ops[i].writeValue.address = p + 4 * i;
+    ops[i].writeValue.value = 50 + i;
+  }
+  OK(begin(a));
+  OK(cuStreamBatchMemOp(a, 2, ops, 0));
+  CUgraph graph = nullptr;
+  OK(cuStreamEndCapture(a, &graph));
+  size_t nodes = 0;
+  OK(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 1u);
+  CUgraphExec exec = nullptr;
+  OK(cuGraphInstantiate(&exec, graph, 0));
+  OK(cuGraphLaunch(exec, a));
+  OK(cuStreamSynchronize(a));
+  EXPECT_EQ(read_int(p), 50);
+  EXPECT_EQ(read_int(p + 4), 51);
+}
+
+TEST_F(Capture, ManagedMemoryCallsHaveNoNode) {
+  CUdeviceptr m = 0;
+  OK(cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
+  OK(begin(a));
+  FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamAttachMemAsync(a, m, 0, CU_MEM_ATTACH_GLOBAL));
+  expect_lost(a);
+  OK(cuMemFree(m));
+}
+
+TEST_F(Capture, NodesTakeTheStreamsPriority) {
+  CUstream urgent = nullptr;
+  OK(cuStreamCreateWithPriority(&urgent, CU_STREAM_NON_BLOCKING, -3));
+  OK(begin(urgent));
+  OK(set_to(1, urgent));
+  CUgraph graph = nullptr;
+  OK(cuStreamEndCapture(urgent, &graph));
+  CUgraphNode node = nullptr;
+  size_t count = 1;
+  OK(cuGraphGetNodes(graph, &node, &count));
+  CUkernelNodeAttrValue value = {};
+  OK(cuGraphKernelNodeGetAttribute(node, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &value));
+  EXPECT_EQ(value.priority, -3);
+  // With USE_NODE_PRIORITY an update may not change it.
+  CUgraphExec exec = nullptr;
+  OK(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+  OK(begin(a));
+  OK(set_to(2, a));
+  CUgraph plain = nullptr;
+  OK(cuStreamEndCapture(a, &plain));
+  CUgraphExecUpdateResultInfo info;
+  FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, plain, &info));
+  EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
 }
 
 TEST_F(Capture, AcrossDevices) {

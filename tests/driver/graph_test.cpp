@@ -1,5 +1,6 @@
 // Explicit graphs: every node type, edges, clones, child graphs, executables, updates, memory nodes, user
 // objects, and what launches promise.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "tests/driver/driver_test.h"
+#include "tools/simgpu/driver/private_api.h"
 
 namespace {
 class Graphs : public driver_test::Driver {
@@ -25,7 +27,8 @@ class Graphs : public driver_test::Driver {
     OK(cuCtxSynchronize());
   }
   // kernel(p, value)
-  CUgraphNode kernel_node(CUgraph g, CUfunction f, CUdeviceptr where, int value, std::vector<CUgraphNode> after = {}) {
+  CUgraphNode kernel_node(CUgraph g, CUfunction f, CUdeviceptr where, int value,
+                          std::vector<CUgraphNode> after = {}) {
     void* args[] = {&where, &value};
     CUDA_KERNEL_NODE_PARAMS k = {};
     k.func = f;
@@ -157,7 +160,8 @@ TEST_F(Graphs, KernelNodeParametersAndAttributes) {
     int v;
   } buffer = {p, 13};
   size_t size = sizeof buffer;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
   CUDA_KERNEL_NODE_PARAMS packed = k;
   packed.extra = extra;
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeSetParams(a, &packed));  // both
@@ -175,7 +179,8 @@ TEST_F(Graphs, KernelNodeParametersAndAttributes) {
   OK(cuGraphKernelNodeSetAttribute(a, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &v));
   OK(cuGraphKernelNodeGetAttribute(a, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &got));
   EXPECT_EQ(got.priority, -2);
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeGetAttribute(a, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &got));
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuGraphKernelNodeGetAttribute(a, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &got));
   CUgraphNode b = kernel_node(graph, add, p, 1, {a});
   OK(cuGraphKernelNodeCopyAttributes(b, a));
   OK(cuGraphKernelNodeGetAttribute(b, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY, &got));
@@ -446,7 +451,8 @@ TEST_F(Graphs, UpdateResults) {
   expect(g, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, to);
   EXPECT_EQ(info.errorFromNode, elsewhere);
   OK(cuGraphCreate(&g, 0));
-  CUgraphNode a = kernel_node(g, set, p, 1), b = kernel_node(g, set, p, 1, {a}), c = kernel_node(g, set, p, 1, {b});
+  CUgraphNode a = kernel_node(g, set, p, 1), b = kernel_node(g, set, p, 1, {a}),
+              c = kernel_node(g, set, p, 1, {b});
   (void)c;
   expect(g, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, b);
   // A copy between other kinds of memory.
@@ -464,6 +470,7 @@ TEST_F(Graphs, UpdateResults) {
   expect(g, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, node(g, 0));
   // Nothing of the failed updates stuck.
   OK(cuMemsetD8(p, 0, 1024));
+  OK(cuCtxSynchronize());
   launch_and_wait(exec);
   EXPECT_EQ(read_int(p + 256 + 16), 2);
   EXPECT_EQ(read_int(p), 0);
@@ -523,9 +530,11 @@ TEST_F(Graphs, InstantiationFlags) {
   CUgraphExec exec = nullptr;
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&exec, graph, 1u << 20));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
-  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
-  FAILS(CUDA_ERROR_INVALID_VALUE,
-        cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+  FAILS(CUDA_ERROR_NOT_SUPPORTED,
+        cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&exec, graph,
+                                                     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                                         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
   CUDA_GRAPH_INSTANTIATE_PARAMS params = {};
   params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   params.hUploadStream = s;
@@ -619,6 +628,7 @@ TEST_F(GraphMemory, AllocatedUsedAndFreedInside) {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero));
   FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGraphMemTrim(99));
   OK(cuMemsetD8(p, 0, 16));
+  OK(cuCtxSynchronize());
   launch_and_wait(exec);
   EXPECT_EQ(read_int(p), 9);
   OK(cuGraphExecDestroy(exec));
@@ -686,8 +696,10 @@ TEST_F(Graphs, UserObjectsLiveAsLongAsTheirGraphs) {
     return destroyed.load();
   };
   CUuserObject object = nullptr;
-  FAILS(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(&object, nullptr, [](void*) {}, 1, 0));
-  OK(cuUserObjectCreate(&object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(
+                                      &object, nullptr, [](void*) {}, 1, 0));
+  OK(cuUserObjectCreate(
+      &object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   OK(cuUserObjectRetain(object, 1));
   OK(cuUserObjectRelease(object, 1));
   OK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
@@ -762,6 +774,74 @@ TEST_F(Graphs, BranchesOverlap) {
     OK(cuMemFree(q[i]));
     OK(cuMemFreeHost(host[i]));
   }
+}
+
+// One record for the launch and one for each node inside it.
+TEST_F(Graphs, TimelineAtBothLevels) {
+  struct Seen {
+    std::string kind, name;
+    uint64_t start_ns, end_ns, graph, node, correlation;
+  };
+  static std::vector<Seen> seen;
+  seen.clear();
+  auto subscribe = reinterpret_cast<decltype(&simgpu_subscribe)>(dlsym(RTLD_DEFAULT, "simgpu_subscribe"));
+  auto unsubscribe =
+      reinterpret_cast<decltype(&simgpu_unsubscribe)>(dlsym(RTLD_DEFAULT, "simgpu_unsubscribe"));
+  auto id_of = reinterpret_cast<decltype(&simgpu_graph_id)>(dlsym(RTLD_DEFAULT, "simgpu_graph_id"));
+  auto node_id_of =
+      reinterpret_cast<decltype(&simgpu_graph_node_id)>(dlsym(RTLD_DEFAULT, "simgpu_graph_node_id"));
+  ASSERT_TRUE(subscribe && unsubscribe && id_of && node_id_of);
+  CUgraphNode a = kernel_node(graph, set, p, 1), b = kernel_node(graph, add, p, 1, {a});
+  CUgraphExec exec = instantiate(graph);
+  const int id = subscribe(
+      [](void*, const simgpu_record* r) {
+        if (strcmp(r->kind, "api") && strcmp(r->kind, "sync"))
+          seen.push_back(
+              {r->kind, r->name, r->start_ns, r->end_ns, r->graph_id, r->graph_node_id, r->correlation});
+      },
+      nullptr);
+  launch_and_wait(exec);
+  unsubscribe(id);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].name, "set_value");
+  EXPECT_EQ(seen[0].node, node_id_of(a));
+  EXPECT_EQ(seen[1].node, node_id_of(b));
+  EXPECT_EQ(seen[2].kind, "graph");
+  EXPECT_EQ(seen[2].node, 0u);
+  for (const Seen& record : seen) {
+    EXPECT_EQ(record.graph, id_of(graph));
+    EXPECT_EQ(record.correlation, seen[2].correlation);
+  }
+  EXPECT_LE(seen[2].start_ns, seen[0].start_ns);
+  EXPECT_LE(seen[0].end_ns, seen[1].start_ns);
+  EXPECT_GE(seen[2].end_ns, seen[1].end_ns);
+}
+
+// A chain of short kernels takes less virtual time as a graph than launched one by one.
+TEST_F(Graphs, CheaperThanLaunches) {
+  CUgraphNode last = kernel_node(graph, set, p, 0);
+  for (int i = 0; i < 99; ++i) last = kernel_node(graph, add, p, 1, {last});
+  CUgraphExec exec = instantiate(graph);
+  CUevent start, stop;
+  OK(cuEventCreate(&start, 0));
+  OK(cuEventCreate(&stop, 0));
+  float eager = 0, graphed = 0;
+  OK(cuEventRecord(start, s));
+  int zero = 0, one = 1;
+  OK(run(set, {&p, &zero}, s));
+  for (int i = 0; i < 99; ++i) OK(run(add, {&p, &one}, s));
+  OK(cuEventRecord(stop, s));
+  OK(cuEventSynchronize(stop));
+  OK(cuEventElapsedTime(&eager, start, stop));
+  OK(cuEventRecord(start, s));
+  OK(cuGraphLaunch(exec, s));
+  OK(cuEventRecord(stop, s));
+  OK(cuEventSynchronize(stop));
+  OK(cuEventElapsedTime(&graphed, start, stop));
+  printf("100 short kernels: %.1f us launched one by one, %.1f us as a graph\n", double(eager) * 1e3,
+         double(graphed) * 1e3);
+  EXPECT_LT(graphed, eager);
+  EXPECT_EQ(read_int(p), 99);
 }
 
 TEST_F(Graphs, TenThousandNodes) {

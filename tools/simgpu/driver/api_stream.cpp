@@ -301,6 +301,8 @@ SIMGPU_API cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBa
     SIMGPU_TRY(resolve(stream, t));
     for (unsigned i = 0; i < count; ++i) {
       const CUstreamBatchMemOpParams& p = paramArray[i];
+    if (t.stream->capture)
+      return capture_batch(t.stream, {handle_of<CUcontext>(*t.context), count, paramArray, flags});
       switch (p.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
           SIMGPU_TRY(submit_wait(lock, t, p.waitValue.address, p.waitValue.value, false, p.waitValue.flags));

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "tools/simgpu/driver/core/call.h"
+#include "tools/simgpu/driver/core/graph_exec.h"
 #include "tools/simgpu/driver/core/ops.h"
 
 using namespace simgpu::driver;
@@ -181,3 +182,19 @@ SIMGPU_PRIVATE void simgpu_set_api_callback(void (*callback)(void*, const char*,
   set_api_callback(callback, user);
 }
 SIMGPU_PRIVATE uint64_t simgpu_correlation(void) { return current_correlation(); }
+
+SIMGPU_PRIVATE uint64_t simgpu_graph_id(void* handle) {
+  Lock lock(Engine::get().mutex());
+  const Graph* graph = lookup<Graph>(handle);
+  return graph ? graph->id : 0;
+}
+SIMGPU_PRIVATE uint64_t simgpu_graph_exec_id(void* handle) {
+  Lock lock(Engine::get().mutex());
+  const GraphExec* exec = lookup<GraphExec>(handle);
+  return exec ? exec->graph->id : 0;
+}
+SIMGPU_PRIVATE uint64_t simgpu_graph_node_id(void* handle) {
+  Lock lock(Engine::get().mutex());
+  const GraphNode* node = lookup<GraphNode>(handle);
+  return node ? node->serial : 0;
+}

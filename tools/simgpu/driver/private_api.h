@@ -97,6 +97,11 @@ void simgpu_unsubscribe(int id);
 void simgpu_set_api_callback(void (*callback)(void* user, const char* function, int exit, int result,
                                               uint64_t correlation),
                              void* user);
+/* The ids in records, from CUgraph, CUgraphExec (that of the graph it came from) and CUgraphNode; 0 for other
+ * values. */
+uint64_t simgpu_graph_id(void* graph);
+uint64_t simgpu_graph_exec_id(void* graph_exec);
+uint64_t simgpu_graph_node_id(void* node);
 uint64_t simgpu_correlation(void); /* of the API call now running on this thread */
 
 #ifdef __cplusplus

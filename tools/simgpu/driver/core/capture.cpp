@@ -213,6 +213,25 @@ CUresult capture_node(const std::shared_ptr<Stream>& stream, SpecRef spec, Graph
   return CUDA_SUCCESS;
 }
 
+CUresult capture_alloc(const std::shared_ptr<Stream>& stream, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+  SIMGPU_REQUIRE(!stream->capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  SpecRef spec;
+  SIMGPU_TRY(alloc_spec(*stream->capture->graph, params, spec));
+  return capture_node(stream, std::move(spec));
+}
+CUresult capture_free(const std::shared_ptr<Stream>& stream, CUdeviceptr address) {
+  SIMGPU_REQUIRE(!stream->capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  SpecRef spec;
+  SIMGPU_TRY(free_spec(*stream->capture->graph, address, spec));
+  return capture_node(stream, std::move(spec));
+}
+CUresult capture_batch(const std::shared_ptr<Stream>& stream, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+  SIMGPU_REQUIRE(!stream->capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  SpecRef spec;
+  SIMGPU_TRY(batch_spec(params, spec));
+  return capture_node(stream, std::move(spec));
+}
+
 CUresult begin_capture(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
                        std::shared_ptr<Graph> graph, const std::vector<Edge>& dependencies) {
   SIMGPU_REQUIRE(unsigned(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);

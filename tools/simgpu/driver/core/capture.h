@@ -43,6 +43,11 @@ void drop_captures(const Context& context);
 CUresult legacy_conflict(const Stream& stream);
 // Appends a node to a capturing stream; INVALIDATED when its capture is broken.
 CUresult capture_node(const std::shared_ptr<Stream>& stream, SpecRef spec, GraphNode** out = nullptr);
+// Calls of a capturing stream that do not come as one body: memory nodes for cuMemAllocAsync (fills
+// params.dptr) and cuMemFreeAsync, one node for a batch.
+CUresult capture_alloc(const std::shared_ptr<Stream>& stream, CUDA_MEM_ALLOC_NODE_PARAMS& params);
+CUresult capture_free(const std::shared_ptr<Stream>& stream, CUdeviceptr address);
+CUresult capture_batch(const std::shared_ptr<Stream>& stream, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
 // Whether this thread may make a potentially unsafe call now: 900 and broken captures when not.
 CUresult unsafe_call();
 // Installs the hooks of context.h, once.

@@ -7,6 +7,7 @@
 #include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/faults.h"
+#include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/module.h"
 #include "tools/simgpu/driver/core/ops.h"
@@ -121,6 +122,7 @@ void destroy_context(Lock& lock, Context& context) {
   context.destroyed = true;
   drop_captures(context);
   for (const auto& stream : context.streams) {
+  if (context.primary) drop_graph_memory(context.device->ordinal);
     stream->destroyed = true;
     drop_handle(*stream);
   }

@@ -188,6 +188,17 @@ CUresult free_graph_memory(Lock& lock, const GraphAllocationRef& memory,
   return CUDA_SUCCESS;
 }
 
+void drop_graph_memory(int device) {
+  const std::set<GraphAllocationRef> live = state().live;
+  for (const GraphAllocationRef& memory : live) {
+    if (memory->device != device) continue;
+    set_live(memory, false);
+    hide(*memory);
+    freed(*memory);
+  }
+  graph_memory_trim(device);
+}
+
 void note_graph_memory_use(int device) {
   DeviceCache& cache = state().devices[device];
   cache.used_high = std::max(cache.used_high, used_now(device));

@@ -44,6 +44,8 @@ void freed(GraphAllocation& memory);
 // cuMemFreeAsync in a stream, or cuMemFree (null stream: waits). `memory` must be live.
 CUresult free_graph_memory(Lock& lock, const GraphAllocationRef& memory,
                            const std::shared_ptr<Stream>& stream);
+// The device's primary context is destroyed: what launches left allocated there goes.
+void drop_graph_memory(int device);
 // Keeps an allocation that outlives its graph until it is freed.
 void set_live(const GraphAllocationRef& memory, bool live);
 

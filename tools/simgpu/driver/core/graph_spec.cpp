@@ -326,10 +326,11 @@ CUresult generic_spec(const CUgraphNodeParams& p, const NodeSpec* before, SpecRe
       return batch_spec({p.memOp.ctx, p.memOp.count, p.memOp.paramArray, p.memOp.flags}, out);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-      log_once(LogLevel::warn, "graph semaphores", "graphs: external semaphore nodes are not supported");
+      log_once(LogLevel::warn, "external semaphore nodes",
+               "graphs: external semaphore nodes are not supported");
       return CUDA_ERROR_NOT_SUPPORTED;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-      log_once(LogLevel::warn, "graph conditional", "graphs: conditional nodes are not supported");
+      log_once(LogLevel::warn, "conditional nodes", "graphs: conditional nodes are not supported");
       return CUDA_ERROR_NOT_SUPPORTED;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -442,10 +443,7 @@ CUresult captured_spec(const Stream& stream, std::shared_ptr<const OpBody> body,
       CUDA_BATCH_MEM_OP_NODE_PARAMS params = {part.context, 1, part.ops.data(), 0};
       return batch_spec(params, out);
     }
-    case OpKind::empty:
-      out = empty_spec();
-      return CUDA_SUCCESS;
-    default:
+    default:  // managed memory's attach and prefetch, pool calls that did not come as nodes
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
 }
