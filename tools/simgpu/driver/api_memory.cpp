@@ -110,8 +110,8 @@ SIMGPU_API cuMemFree_v2(CUdeviceptr dptr) {
     Context* context;
     SIMGPU_TRY(require_context(context));
     if (!dptr) return CUDA_SUCCESS;
-    AllocationRef allocation = MemoryMap::get().at(dptr);
-    SIMGPU_REQUIRE(allocation, CUDA_ERROR_INVALID_VALUE);
+    AllocationRef allocation = known_allocation(dptr);
+    SIMGPU_REQUIRE(allocation && allocation->base == dptr, CUDA_ERROR_INVALID_VALUE);
     SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context));
     if (GraphAllocationRef memory = graph_allocation_at(dptr)) return free_graph_memory(lock, memory, nullptr);
     if (allocation->kind == MemoryKind::pool) {
@@ -135,7 +135,7 @@ SIMGPU_API cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdevicept
   return api_call("cuMemGetAddressRange", kNeedsInit, [&](Lock&) -> CUresult {
     Context* context;
     SIMGPU_TRY(require_context(context));
-    const AllocationRef allocation = MemoryMap::get().find(dptr);
+    const AllocationRef allocation = known_allocation(dptr);
     SIMGPU_REQUIRE(allocation, CUDA_ERROR_NOT_FOUND);
     if (pbase) *pbase = allocation->range_base ? allocation->range_base : allocation->base;
     if (psize) *psize = allocation->range_base ? allocation->range_size : allocation->size;
@@ -273,12 +273,12 @@ CUcontext context_handle(uint64_t id) {
 
 // Width in bytes of each attribute's value; writing more would overwrite the program's memory.
 CUresult pointer_attribute(CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
-  const AllocationRef a = MemoryMap::get().find(ptr);
+  const AllocationRef a = known_allocation(ptr);
   auto put = [&](auto value) {
     memcpy(data, &value, sizeof value);
     return CUDA_SUCCESS;
   };
-  const bool on_device = a && !a->host_visible();
+  const bool on_device = a && !a->host_visible() && a->device >= 0;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
@@ -321,7 +321,7 @@ CUresult pointer_attribute(CUpointer_attribute attribute, CUdeviceptr ptr, void*
       return put(unsigned(a != nullptr));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
-      return put((unsigned long long)(a->kind == MemoryKind::mapped ? a->flags : 0));
+      return put((unsigned long long)(a->kind == MemoryKind::mapped || a->kind == MemoryKind::pool ? a->flags : 0));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);

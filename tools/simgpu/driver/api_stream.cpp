@@ -5,6 +5,7 @@
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 
 using namespace simgpu::driver;
 
@@ -65,6 +66,7 @@ SIMGPU_API cuStreamQuery(CUstream hStream) {
     bool all = true;
     for (const OpRef& op : stream_targets(*t.stream)) all &= Engine::get().query(lock, op);
     if (t.context->sticky.load() != CUDA_SUCCESS) return t.context->sticky.load();
+    if (all && races_watched()) race_host_synced(*t.stream);
     return all ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
@@ -299,10 +301,10 @@ SIMGPU_API cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBa
     SIMGPU_REQUIRE(count && count <= 256 && paramArray && flags == 0, CUDA_ERROR_INVALID_VALUE);
     Target t;
     SIMGPU_TRY(resolve(stream, t));
-    for (unsigned i = 0; i < count; ++i) {
-      const CUstreamBatchMemOpParams& p = paramArray[i];
     if (t.stream->capture)
       return capture_batch(t.stream, {handle_of<CUcontext>(*t.context), count, paramArray, flags});
+    for (unsigned i = 0; i < count; ++i) {
+      const CUstreamBatchMemOpParams& p = paramArray[i];
       switch (p.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
           SIMGPU_TRY(submit_wait(lock, t, p.waitValue.address, p.waitValue.value, false, p.waitValue.flags));

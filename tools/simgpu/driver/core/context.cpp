@@ -7,10 +7,12 @@
 #include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/faults.h"
+#include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/module.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/thread_state.h"
 #include "tools/simgpu/driver/core/timeline.h"
 
@@ -121,8 +123,8 @@ void destroy_context(Lock& lock, Context& context) {
   flush_printf(context);
   context.destroyed = true;
   drop_captures(context);
-  for (const auto& stream : context.streams) {
   if (context.primary) drop_graph_memory(context.device->ordinal);
+  for (const auto& stream : context.streams) {
     stream->destroyed = true;
     drop_handle(*stream);
   }
@@ -194,6 +196,16 @@ CUresult submit(Lock& lock, const std::shared_ptr<Stream>& stream, std::shared_p
   } else if (stream->blocking()) {
     engine.depend(*op, context->legacy->tail);
   }
+  if (races_watched()) {
+    race_after_stream(*op, *stream);
+    for (const auto& other : context->streams) {
+      if (stream->legacy && other->blocking()) race_after_stream(*op, *other);
+    }
+    for (const auto& [thread, other] : context->per_thread) {
+      if (stream->legacy) race_after_stream(*op, *other);
+    }
+    if (stream->blocking()) race_after_stream(*op, *context->legacy);
+  }
   for (const OpRef& dependency : extra_dependencies) engine.depend(*op, dependency);
   if (stream->hardware_queue >= 0) {
     OpRef& last = context->hardware_queues[size_t(stream->hardware_queue)];
@@ -233,6 +245,7 @@ CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& target
   const Engine::Wait result = Engine::get().wait(lock, targets);
   flush_printf(context);
   if (result == Engine::Wait::deadlock) poison(context, CUDA_ERROR_LAUNCH_TIMEOUT, "");
+  if (g_after_wait) g_after_wait();
   if (timeline_active()) {
     Record record;
     record.kind = "sync";
@@ -253,13 +266,17 @@ CUresult synchronize_stream(Lock& lock, Stream& stream) {
   if (!context) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const CUresult objection = capture_check(CaptureQuestion::stream_sync, context.get(), &stream);
   if (objection != CUDA_SUCCESS) return objection;
-  return wait_for(lock, *context, stream_targets(stream));
+  const CUresult result = wait_for(lock, *context, stream_targets(stream));
+  if (races_watched()) race_host_synced(stream);
+  return result;
 }
 
 CUresult synchronize_context(Lock& lock, Context& context) {
   const CUresult objection = capture_check(CaptureQuestion::context_sync, &context);
   if (objection != CUDA_SUCCESS) return objection;
-  return wait_for(lock, context, context_targets(context));
+  const CUresult result = wait_for(lock, context, context_targets(context));
+  if (races_watched()) race_host_synced(context);
+  return result;
 }
 
 // Device printf reaches stdout at synchronisations, in the order the device produced it.

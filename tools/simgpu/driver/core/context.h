@@ -36,6 +36,7 @@ struct Stream : Object {
   std::shared_ptr<Capture> capture;  // non-null while capturing (or invalidated and not ended)
   std::map<int, CUstreamAttrValue> attributes;
   bool destroyed = false;
+  std::shared_ptr<struct RaceState> race_tail;  // of the last op, once that has completed
 };
 
 struct Event : Object {
@@ -76,6 +77,7 @@ struct Context : Object {
   std::vector<OpRef>
       hardware_queues;  // last op of each; streams share them once there are more streams than queues
   uint32_t next_hardware_queue = 0;
+  std::shared_ptr<struct RaceState> race_done;  // everything completed so far
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   ContextSpace space;

@@ -13,6 +13,7 @@
 #include "tools/simgpu/driver/core/context.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/thread_state.h"
 
 namespace simgpu::driver {
@@ -82,6 +83,7 @@ OpRef Engine::make_op(std::shared_ptr<const OpBody> body, std::shared_ptr<Contex
 
 void Engine::depend(Op& op, const OpRef& on) {
   if (!on || on.get() == &op) return;
+  if (races_watched() && on->executed) race_order(op, *on);
   if (on->completed) {
     op.ready_ns = std::max(op.ready_ns, on->end_ns);
     return;
@@ -105,6 +107,7 @@ void Engine::depend_on_start(Op& op, const OpRef& on) {
 
 void Engine::link(const OpRef& op) {
   op->linked = true;
+  if (races_watched()) race_linked(*op);
   unfinished_.emplace_hint(unfinished_.end(), op->seq, op);
   if (op->context && op->context->sticky.load() != CUDA_SUCCESS) op->abandoned = true;
   if (op->execute_deps == 0) executable_.emplace_hint(executable_.end(), op->seq, op);
@@ -216,6 +219,7 @@ void Engine::finish_execution(const OpRef& op) {
   op->executed = true;
   ++changes_;
   executable_.erase(op->seq);
+  if (races_watched()) race_executed(*op);
   op->execution.reset();
   if (op->error != CUDA_SUCCESS && op->context) poison(*op->context, op->error, op->error_text);
   for (auto& callback : op->on_executed) callback();
@@ -313,6 +317,7 @@ void Engine::complete(Lock& lock, const OpRef& op) {
   if (op->stream) {
     Stream& stream = *op->stream;
     if (stream.pending && !op->in_graph) --stream.pending;
+    if (races_watched()) race_completed(*op, stream.tail == op);
     if (stream.tail == op) stream.tail.reset();
   }
   if (!q.waiting.empty()) dispatch(lock, op->device, op->end_ns);
@@ -456,7 +461,9 @@ Engine::Wait Engine::wait(Lock& lock, const std::vector<OpRef>& targets) {
     return next == targets.size();
   });
   for (const OpRef& op : targets) {
-    if (op && op->completed) raise_host_clock(op->end_ns);
+    if (!op || !op->completed) continue;
+    raise_host_clock(op->end_ns);
+    if (races_watched()) race_host_waited(*op);
   }
   return result;
 }
@@ -478,7 +485,9 @@ bool Engine::query(Lock& lock, const OpRef& target) {
     changed_.notify_all();
     if (stepped != Stepped::progressed) break;
   }
-  return target->completed && target->end_ns <= limit;
+  if (!target->completed || target->end_ns > limit) return false;
+  if (races_watched()) race_host_waited(*target);
+  return true;
 }
 
 void Engine::poke() { changed_.notify_all(); }

@@ -20,6 +20,7 @@ namespace simgpu::driver {
 struct Context;
 struct Stream;
 struct Op;
+struct RaceState;
 class Engine;
 using OpRef = std::shared_ptr<Op>;
 
@@ -78,6 +79,8 @@ class OpBody {
   virtual Step execute(Op& op, uint64_t budget) = 0;
   virtual Cost cost(const Op& op) const { return {}; }
   virtual uint64_t bytes() const { return 0; }
+  // Bytes touched, for the race detector; kernels report theirs through Execution.
+  virtual void accesses(const Op& op, std::vector<exec::Access>& out) const {}
   // True when execute() only looks at memory or an outside party, so that a stall of it alone may be a
   // deadlock.
   virtual bool waits_outside() const { return false; }
@@ -103,6 +106,8 @@ struct Op : std::enable_shared_from_this<Op> {
   std::vector<OpRef> dependents;
   std::vector<OpRef> start_dependents;          // behind this one in the same hardware queue
   std::vector<std::weak_ptr<Op>> dependencies;  // for deadlock reports only
+
+  std::shared_ptr<RaceState> race;               // only while races are watched
 
   CUresult error = CUDA_SUCCESS;
   std::string error_text;

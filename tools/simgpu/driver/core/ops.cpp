@@ -14,6 +14,7 @@
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/occupancy.h"
+#include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/timeline.h"
 
 namespace simgpu::driver {
@@ -72,6 +73,7 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
     l.dynamic_shared = launch.dynamic_shared;
     l.params = launch.params.data();
     l.cooperative = launch.cooperative;
+    l.record_accesses = races_watched();
     l.memory = &op.context->space;
     l.limits.sm_count = uint32_t(device.sm_count());
     l.limits.cc = uint32_t(device.cc());
@@ -200,7 +202,7 @@ double link_bytes_per_s(int a, int b) {
 
 CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
   out = {};
-  AllocationRef a = MemoryMap::get().find(address);
+  AllocationRef a = known_allocation(address);
   if (!a) a = graph_memory_containing(address);  // named before a launch makes it exist
   if (!a && in_graph_window(address)) return CUDA_ERROR_INVALID_VALUE;
   if (!a) {
@@ -336,6 +338,30 @@ Cost CopyBody::cost(const Op& op) const {
   }
   cost.duration_ns = uint64_t(latency + bytes / rate * 1e9);
   return cost;
+}
+
+namespace {
+// Rows of a box; rows that touch each other are one interval.
+void add_rows(const CopyPlace& place, uint64_t width, uint64_t height, uint64_t depth, exec::Access::Kind kind, std::vector<exec::Access>& out) {
+  for (uint64_t z = 0; z < depth; ++z) {
+    for (uint64_t y = 0; y < height; ++y) {
+      const uint64_t base = place.address + z * place.slice + y * place.pitch;
+      if (!out.empty() && out.back().kind == kind && out.back().end == base) {
+        out.back().end = base + width;
+      } else {
+        out.push_back({base, base + width, kind});
+      }
+    }
+  }
+}
+}  // namespace
+void CopyBody::accesses(const Op&, std::vector<exec::Access>& out) const {
+  if (!shape.bytes()) return;
+  if (src.allocation && staged.empty()) add_rows(shape.src, shape.width, shape.height, shape.depth, exec::Access::read, out);
+  if (dst.allocation) add_rows(shape.dst, shape.width, shape.height, shape.depth, exec::Access::write, out);
+}
+void MemsetBody::accesses(const Op&, std::vector<exec::Access>& out) const {
+  add_rows(dst, width * element_bytes, height, 1, exec::Access::write, out);
 }
 
 OpBody::Step MemsetBody::execute(Op& op, uint64_t) {

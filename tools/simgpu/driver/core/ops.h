@@ -63,6 +63,7 @@ class CopyBody : public OpBody {
   Step execute(Op& op, uint64_t budget) override;
   Cost cost(const Op& op) const override;
   uint64_t bytes() const override { return shape.bytes(); }
+  void accesses(const Op& op, std::vector<exec::Access>& out) const override;
   int copy_kind() const;  // CUPTI's numbering
   const CopyShape shape;
   const Location src, dst;
@@ -86,6 +87,7 @@ class MemsetBody : public OpBody {
   Step execute(Op& op, uint64_t budget) override;
   Cost cost(const Op& op) const override;
   uint64_t bytes() const override { return width * height * element_bytes; }
+  void accesses(const Op& op, std::vector<exec::Access>& out) const override;
   const CopyPlace dst;
   const Location where;
   const uint32_t value;

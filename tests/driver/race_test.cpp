@@ -1,0 +1,179 @@
+// Planted races are all found, ordered programs give no report. Each case in a fresh process with
+// SIMGPU_RACES set.
+#include "tests/driver/driver_test.h"
+
+namespace {
+std::string child(const std::string& environment, const std::string& test) {
+  const std::string command = environment + " " + testing::internal::GetArgvs()[0] +
+                              " --gtest_also_run_disabled_tests --gtest_filter=Planted.DISABLED_" + test +
+                              " 2>&1 | grep -E '^simgpu: race|^out:'";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  char line[1024];
+  while (fgets(line, sizeof line, pipe)) text += line;
+  pclose(pipe);
+  return text;
+}
+bool racy(const std::string& test) {
+  return child("SIMGPU_RACES=report", test).find("simgpu: race:") != std::string::npos;
+}
+
+struct Planted : driver_test::Driver {
+  void SetUp() override {
+    Driver::SetUp();
+    load();
+    OK(cuMemAlloc(&cell, 4096));
+    OK(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+  }
+  void set(CUstream s, CUdeviceptr p, int v) {
+    EXPECT_EQ(run(kernel("set_value"), {&p, &v}, s), CUDA_SUCCESS);
+  }
+  void copy(CUstream s, CUdeviceptr to, CUdeviceptr from) {
+    EXPECT_EQ(run(kernel("copy_value"), {&to, &from}, s), CUDA_SUCCESS);
+  }
+  CUdeviceptr cell = 0;
+  CUstream a = nullptr, b = nullptr, blocking = nullptr;
+  CUevent e = nullptr;
+};
+}  // namespace
+
+// --- racy ---
+TEST_F(Planted, DISABLED_MissingEvent) {
+  set(a, cell, 1);
+  copy(b, cell + 64, cell);
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_WriteWrite) {
+  set(a, cell, 1);
+  set(b, cell, 2);
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_EventRecordedTooEarly) {
+  OK(cuEventRecord(e, a));
+  set(a, cell, 1);
+  OK(cuStreamWaitEvent(b, e, 0));
+  copy(b, cell + 64, cell);
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_MissingJoin) {
+  set(a, cell, 1);
+  OK(cuEventRecord(e, a));
+  OK(cuStreamWaitEvent(b, e, 0));
+  set(b, cell + 4, 2);
+  set(a, cell + 4, 3);  // b forked from a and was never joined again
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_CopyUnderKernel) {
+  void* pinned;
+  OK(cuMemHostAlloc(&pinned, 4096, 0));
+  set(a, cell, 1);
+  OK(cuMemcpyDtoHAsync(pinned, cell, 4, b));
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_MemsetAgainstCopy) {
+  OK(cuMemsetD32Async(cell, 1, 16, a));
+  OK(cuMemcpyDtoDAsync(cell + 256, cell + 32, 64, b));
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_NonBlockingAgainstLegacy) {
+  set(nullptr, cell, 1);
+  copy(a, cell + 64, cell);
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_WrongStreamSynchronised) {
+  set(a, cell, 1);
+  OK(cuStreamSynchronize(b));
+  copy(b, cell + 64, cell);
+  OK(cuCtxSynchronize());
+}
+
+// --- ordered ---
+TEST_F(Planted, DISABLED_OrderedByEvents) {
+  for (int i = 0; i < 50; ++i) {
+    set(a, cell, i);
+    OK(cuEventRecord(e, a));
+    OK(cuStreamWaitEvent(b, e, 0));
+    copy(b, cell + 64, cell);
+    OK(cuEventRecord(e, b));
+    OK(cuStreamWaitEvent(a, e, 0));
+  }
+  OK(cuCtxSynchronize());
+  printf("out: done\n");
+}
+TEST_F(Planted, DISABLED_OrderedByHost) {
+  for (int i = 0; i < 20; ++i) {
+    set(a, cell, i);
+    OK(cuStreamSynchronize(a));
+    set(b, cell, i);
+    while (cuStreamQuery(b) == CUDA_ERROR_NOT_READY) {
+    }
+    set(a, cell + 8, i);
+    OK(cuEventRecord(e, a));
+    OK(cuEventSynchronize(e));
+    set(b, cell + 8, i);
+    OK(cuCtxSynchronize());
+  }
+  printf("out: done\n");
+}
+TEST_F(Planted, DISABLED_OrderedByLegacy) {
+  for (int i = 0; i < 20; ++i) {
+    set(blocking, cell, i);
+    set(nullptr, cell, i);
+    copy(blocking, cell + 64, cell);
+    EXPECT_EQ(read_int(cell + 64), i);
+  }
+  printf("out: done\n");
+}
+TEST_F(Planted, DISABLED_ReadersAndDisjointWriters) {
+  set(a, cell, 1);
+  OK(cuEventRecord(e, a));
+  OK(cuStreamWaitEvent(b, e, 0));
+  OK(cuStreamWaitEvent(blocking, e, 0));
+  copy(b, cell + 64, cell);
+  copy(blocking, cell + 128, cell);
+  copy(a, cell + 192, cell);
+  OK(cuCtxSynchronize());
+  printf("out: done\n");
+}
+// Host waits for b alone, but the simulator may have finished a as well: the order must not depend on that.
+TEST_F(Planted, DISABLED_FinishedButNotWaitedFor) {
+  set(a, cell, 1);
+  set(b, cell + 64, 1);
+  int rounds = 20000;
+  CUdeviceptr elsewhere = cell + 1024;
+  OK(run(kernel("burn"), {&elsewhere, &rounds}, b));
+  OK(cuStreamSynchronize(b));
+  copy(b, cell + 128, cell);
+  OK(cuCtxSynchronize());
+}
+
+TEST(Races, PlantedOnesAreFound) {
+  for (const char* test : {"MissingEvent", "WriteWrite", "EventRecordedTooEarly", "MissingJoin",
+                           "CopyUnderKernel", "MemsetAgainstCopy", "NonBlockingAgainstLegacy",
+                           "WrongStreamSynchronised", "FinishedButNotWaitedFor"}) {
+    EXPECT_TRUE(racy(test)) << test;
+  }
+}
+TEST(Races, FoundUnderEverySeed) {
+  for (int seed = 1; seed <= 10; ++seed) {
+    const std::string said = child("SIMGPU_RACES=report SIMGPU_SEED=" + std::to_string(seed), "MissingEvent");
+    EXPECT_NE(said.find("simgpu: race:"), std::string::npos) << seed;
+  }
+}
+TEST(Races, OrderedProgramsAreQuiet) {
+  for (const char* test :
+       {"OrderedByEvents", "OrderedByHost", "OrderedByLegacy", "ReadersAndDisjointWriters"}) {
+    EXPECT_EQ(child("SIMGPU_RACES=report", test), "out: done\n") << test;
+    EXPECT_EQ(child("SIMGPU_RACES=report SIMGPU_SEED=3", test), "out: done\n") << test;
+  }
+}
+TEST(Races, ReportNamesBothSites) {
+  const std::string said = child("SIMGPU_RACES=report", "MissingEvent");
+  EXPECT_NE(said.find("set_value"), std::string::npos) << said;
+  EXPECT_NE(said.find("copy_value"), std::string::npos) << said;
+  EXPECT_NE(said.find("bytes 0 to 4 of the 4096-byte allocation"), std::string::npos) << said;
+  EXPECT_EQ(child("", "MissingEvent"), "");
+}
