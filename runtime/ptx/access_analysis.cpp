@@ -23,6 +23,7 @@ using access::ValueGraph;
 using Candidate = KernelAccessProgram::Candidate;
 using Group = KernelAccessProgram::Group;
 
+constexpr uint32_t kMaxParameterBytes = 1u << 20;
 constexpr size_t kMaxGroups = 4096, kMaxAlternatives = 8;
 
 // Everything that the groups' addresses, bounds and conditions rest on, with the bounds that branches give
@@ -154,7 +155,7 @@ class Analysis {
   bool run();
 
  private:
-  void lay_out();
+  bool lay_out();
   Origins origins_of(const Polynomial& poly);
   void visit(const Polynomial& poly, Origins& origins, std::vector<uint32_t>& stack);
   bool classify(const access::RawAccess& raw);
@@ -181,7 +182,7 @@ bool Analysis::refuse(uint32_t instruction, const std::string& what) {
   return false;
 }
 
-void Analysis::lay_out() {
+bool Analysis::lay_out() {
   uint32_t at = 0;
   for (const Variable& param : kernel_.params) {
     const uint32_t natural = std::max<uint32_t>(1, type_bits(param.type) / 8 * param.vector);
@@ -191,9 +192,14 @@ void Analysis::lay_out() {
     out_.layout.push_back({at, size});
     program_->offsets.push_back(at);
     at += size;
+    if (at > kMaxParameterBytes) {
+      out_.reason = "more than 1 MiB of parameters";
+      return false;
+    }
   }
   out_.parameter_bytes = at;
   out_.parameters.resize(kernel_.params.size());
+  return true;
 }
 
 void Analysis::visit(const Polynomial& poly, Origins& origins, std::vector<uint32_t>& stack) {
@@ -412,7 +418,7 @@ void Analysis::summarise() {
 }
 
 bool Analysis::run() {
-  lay_out();
+  if (!lay_out()) return false;
   if (!flow_.build(kernel_)) {
     out_.reason = "control flow is not understood";
     return false;

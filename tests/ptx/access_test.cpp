@@ -325,6 +325,12 @@ TEST(Access, HandWritten) {
       << "used before it is written";
 }
 
+TEST(Access, FirstTurnUsesWhatNothingWrote) {
+  EXPECT_EQ(modes_of("mov.u64 %rd4, %rd2;\nL: st.global.u32 [%rd4], 1; mov.u64 %rd4, %rd5; add.s64 %rd5, "
+                     "%rd1, 4; @%p1 bra L;"),
+            "unknown");
+}
+
 TEST(Access, EntryThatIsALoopHead) {
   auto module = ptx_test::parse_ok(
       ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a) {\n.reg .pred %p<2>; .reg .b64 "
@@ -345,6 +351,49 @@ TEST(Access, AccessesWithDifferentGuardsAreNotBoundedTogether) {
   const KernelAccess access = analyse_access(*module, *ptx_test::find(*module, "k"));
   EXPECT_EQ(ranges(access, {{1, 1, 1}, {64, 1, 1}}, Values(access)(10000)(4)(40)), "10000-10168:w");
   EXPECT_EQ(ranges(access, {{1, 1, 1}, {64, 1, 1}}, Values(access)(10000)(40)(4)), "10000-10160:w");
+}
+
+TEST(Access, BoundsOfOneAccessAreNotThoseOfAnother) {
+  auto module = ptx_test::parse_ok(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u64 n) {\n.reg .pred "
+      "%p<4>; .reg .b64 %rd<8>;\n"
+      "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [n]; shl.b64 %rd3, %rd2, 2; add.s64 %rd4, %rd1, %rd3;\n"
+      "setp.lt.s64 %p1, %rd2, 10; @%p1 st.global.u32 [%rd4], 1; setp.lt.s64 %p2, %rd2, 1000; @%p2 "
+      "st.global.u32 [%rd4+8], 1; ret; }");
+  const KernelAccess access = analyse_access(*module, *ptx_test::find(*module, "k"));
+  EXPECT_EQ(ranges(access, {}, Values(access)(10000)(100)), "10400-10412:w");
+}
+
+TEST(Access, IntegerOperations) {
+  auto range = [](const std::string& body, uint32_t n) {
+    auto module = ptx_test::parse_ok(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u32 n) {\n.reg .pred "
+        "%p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;"
+        "ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;\n" +
+        body + "\ncvt.u64.u32 %rd2, %r3; add.s64 %rd3, %rd1, %rd2; st.global.u8 [%rd3], 1; ret; }");
+    const KernelAccess access = analyse_access(*module, *ptx_test::find(*module, "k"));
+    return ranges(access, {{1, 1, 1}, {100, 1, 1}}, Values(access)(100000)(n));
+  };
+  EXPECT_EQ(range("div.u32 %r3, %r2, %r1;", 7), "100000-100015:w");
+  EXPECT_EQ(range("div.u32 %r3, %r1, 7;", 70), "100010-100011:w");
+  EXPECT_EQ(range("add.s32 %r4, %r2, 1; div.u32 %r3, %r1, %r4;", 200), "100002-100201:w");
+  EXPECT_EQ(range("div.u32 %r3, %r1, %r2;", 200), "100000*:w") << "the first thread divides by zero";
+  EXPECT_EQ(range("rem.u32 %r3, %r2, %r1;", 7), "100000-100007:w");
+  EXPECT_EQ(range("rem.u32 %r3, %r2, %r1;", 1000), "100000-100100:w");
+  EXPECT_EQ(range("shr.u32 %r3, %r2, 3;", 0), "100000-100013:w");
+  EXPECT_EQ(range("and.b32 %r3, %r2, 15;", 0), "100000-100016:w");
+  EXPECT_EQ(range("and.b32 %r3, %r1, -16;", 55), "100048-100049:w");
+  EXPECT_EQ(range("add.s32 %r4, %r2, 20; and.b32 %r3, %r4, 0xFFFFFFF8;", 55), "100016-100113:w");
+  EXPECT_EQ(range("or.b32 %r3, %r2, 128;", 0), "100000-100228:w");
+  EXPECT_EQ(range("min.u32 %r3, %r2, %r1;", 7), "100000-100008:w");
+  EXPECT_EQ(range("max.u32 %r3, %r2, %r1;", 7), "100007-100100:w");
+  EXPECT_EQ(range("mul.hi.u32 %r3, %r2, 0x80000000;", 0), "100000-100050:w");
+  EXPECT_EQ(range("bfe.u32 %r3, %r1, 4, 5;", 0), "100000-100032:w");
+  EXPECT_EQ(range("selp.b32 %r3, %r2, %r1, %p1;", 300), "100000-100100:w 100300-100301:w");
+  EXPECT_EQ(range("not.b32 %r4, %r2; neg.s32 %r5, %r4; sub.s32 %r3, %r5, 1;", 0), "100000-100100:w");
+  EXPECT_EQ(range("shl.b32 %r4, %r2, 2; mad.lo.s32 %r3, %r4, 3, %r1;", 5), "100005-101194:w");
+  EXPECT_EQ(range("cvt.u32.u16 %r3, %r1;", 65536 + 3), "100000*:w") << "the polynomial is not the low half";
+  EXPECT_EQ(range("popc.b32 %r3, %r1;", 0), "100000-100065:w");
 }
 
 TEST(Access, LoopsDoNotFoolTheBounds) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <random>
 
+#include "runtime/ptx/access_analysis.h"
 #include "runtime/ptx/print.h"
 #include "tests/ptx/support.h"
 
@@ -104,10 +105,10 @@ TEST(PtxMutation, NothingCrashesAndErrorsHaveAPlace) {
     seeds.push_back(ptx_test::read_file(file));
   const size_t own = seeds.size();
   ASSERT_GE(own, 8u);
-  for (const char* name : {"basic_90", "globals_90", "inline_asm_90", "textures_90"})
+  for (const char* name : {"basic_90", "globals_90", "inline_asm_90", "textures_90", "access_90"})
     seeds.push_back(ptx_test::read_file(std::string(PTX_TEST_DIR) + "/" + name + ".ptx"));
   std::mt19937 random(20261201);
-  size_t parsed = 0, refused = 0;
+  size_t parsed = 0, refused = 0, analysed = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 40000; ++i) {
     const std::string text = mutate(seeds[static_cast<size_t>(i) % seeds.size()], random);
@@ -128,9 +129,17 @@ TEST(PtxMutation, NothingCrashesAndErrorsHaveAPlace) {
     ASSERT_TRUE(second != nullptr) << again.line << ":" << again.column << ": " << again.message << "\n"
                                    << printed;
     ASSERT_EQ(ptx_test::difference(*module, *second), "") << printed;
+    for (const KernelAccess& access : analyse_accesses(*module)) {
+      ASSERT_EQ(access.unknown, !access.reason.empty());
+      std::vector<uint8_t> parameters(access.parameter_bytes + 8, 0x11);
+      std::vector<AccessRange> ranges;
+      ASSERT_NE(access.evaluate({{3, 2, 1}, {32, 2, 1}}, parameters.data(), ranges), access.unknown);
+      analysed += !access.unknown;
+    }
   }
   // Both outcomes must be common, or the mutations test nothing.
   EXPECT_GT(parsed, 2000u);
+  EXPECT_GT(analysed, 1000u);
   EXPECT_GT(refused, 10000u);
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 60.0);
 }

@@ -273,6 +273,7 @@ Value Transfer::product(const Value& a, const Value& b) {
 }
 
 bool Transfer::computed(std::string& reason) {
+  if (in_->operands.empty()) return true;
   if (!in_->types.empty() && in_->types.back() == Type::pred) {
     // Logic on predicates and moves between them.
     if (!predicate_operation()) set_all(loaded());
@@ -304,7 +305,6 @@ bool Transfer::computed(std::string& reason) {
     set(in_->operands[0], move());
     return true;
   }
-  if (in_->operands.empty()) return true;
   const bool single = in_->operands[0].kind == Operand::Kind::reg;
   if (single && is_integer(type)) {
     const Value value = integer_operation(in_->opcode);
@@ -513,7 +513,7 @@ bool Transfer::predicate_operation() {
                                    predicate_of(operands[1]), predicate_of(operands[2]))));
     return true;
   }
-  if (op != "setp" || operands.size() < 3 || in_->modifiers.empty()) return false;
+  if (op != "setp" || operands.size() < 3 || in_->types.empty()) return false;
   const Type type = in_->types[0];
   if (!is_integer(type)) return false;
   const std::string& comparison = in_->modifiers[0];

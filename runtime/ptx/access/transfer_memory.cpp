@@ -4,6 +4,8 @@
 namespace shunt::ptx::access {
 namespace {
 
+constexpr int64_t kMaxOffset = int64_t{1} << 40;  // of exact places in variables
+
 bool is_shared(const std::string& modifier) { return modifier.compare(0, 6, "shared") == 0; }
 
 }  // namespace
@@ -74,7 +76,7 @@ bool Transfer::memory(std::string& reason) {
 static const Node* direct_variable(const ValueGraph& graph, const Polynomial& poly, Space space,
                                    const std::vector<VariableInfo>& variables, bool& only) {
   const Node* found = nullptr;
-  only = poly.terms.size() == 1;
+  only = poly.terms.size() == 1 && poly.constant > -kMaxOffset && poly.constant < kMaxOffset;
   for (const Term& t : poly.terms) {
     if (t.degree != 1 || t.factor != 1 || t.symbols[0] < kFirstNode) continue;
     const Node& node = graph.node(t.symbols[0]);
@@ -117,7 +119,7 @@ bool Transfer::load(std::string& reason) {
   if (space == Space::param || space == Space::none) {
     if (const Node* node = direct_variable(graph_, a.poly, Space::param, graph_.variables_, only)) {
       const uint32_t index = graph_.variables_[node->index].parameter;
-      const int64_t offset = a.poly.constant;
+      const int64_t offset = only ? a.poly.constant : 0;
       const uint64_t size = graph_.kernel_.params[index].size_bytes();
       for (size_t i = 0; i < elements.size(); ++i) {
         const int64_t at = offset + static_cast<int64_t>(i) * each;
@@ -142,7 +144,7 @@ bool Transfer::load(std::string& reason) {
   if (space == Space::local || space == Space::none) {
     if (const Node* node = direct_variable(graph_, a.poly, Space::local, graph_.variables_, only)) {
       const uint32_t index = node->index;
-      const int64_t offset = a.poly.constant;
+      const int64_t offset = only ? a.poly.constant : 0;
       for (size_t i = 0; i < elements.size(); ++i) {
         Node result;
         result.kind = Node::Kind::local_load;
@@ -187,7 +189,7 @@ bool Transfer::store(std::string& reason) {
       store.value = operand(from.kind == Operand::Kind::vector ? from.elements[i] : from, bits_, true);
       store.variable = node != nullptr ? node->index : UINT32_MAX;
       store.exact = node != nullptr && only;
-      store.offset = a.poly.constant + static_cast<int64_t>(i) * each;
+      store.offset = (only ? a.poly.constant : 0) + static_cast<int64_t>(i) * each;
       store.bytes = each;
       graph_.local_stores_.push_back(std::move(store));
     }
