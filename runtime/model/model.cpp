@@ -28,6 +28,7 @@ void Model::before(Op& op, Undo& undo) {
     case OpKind::unregister_host:
     case OpKind::unmap_vmm:
       undo.allocation = allocations_.detach(op.object);
+      if (undo.allocation) op.bytes = undo.allocation->bytes, op.device = undo.allocation->device;
       if (op.kind != OpKind::free_async) return;
       break;
     case OpKind::free_vmm:

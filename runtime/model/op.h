@@ -82,6 +82,9 @@ enum class OpKind : uint8_t {
   sync_context,
   query_stream,
   query_event,
+  pointer_attribute,
+  pointer_attributes,
+  address_range,
 };
 
 enum class Access : uint8_t { read = 1, write = 2, read_write = 3 };
@@ -126,6 +129,11 @@ struct Op {
   const char* name = nullptr;             // function_get: the name asked for
   uint64_t out = 0;                       // a created handle or address, once the call succeeded
   uint64_t aux = 0;                       // second object: pool, parent module, flags of a creation
+  int device = -1;                        // of a freed allocation (physical), filled by the model link
+  CUdeviceptr* deliver = nullptr;         // where the program wants a created address
+  size_t* deliver_pitch = nullptr;        // and its pitch, or the size of a range
+  size_t pitch = 0;                       // pitch a stand-in allocation has
+  void* detail[2] = {nullptr, nullptr};   // output places of a question: data, or attributes and data
   LaunchShape launch;                     // kernels only; otherwise uninitialised
   Range ranges[3];                        // range_count of them
 
