@@ -6,6 +6,9 @@ data-dependent trip counts, divergent branches, a shared array exchanged across 
 global memory. The device runs the kernel; the host walks the trees thread by thread, phase by phase. The results must agree
 bit for bit, so floats use exactly rounded operations only (the file is compiled with -fmad=false -ffp-contract=off) and every
 NaN is made one NaN before it is looked at.
+
+Inside loops integer updates pass through a rotation: nvcc 13.0 evaluates a second-order recurrence that is then masked
+(`for (i) { ... x & 7 ...; x += i; }`) with too few bits, so the device would rightly compute something else than the host.
 """
 import argparse
 import random
@@ -22,6 +25,7 @@ class Kernel:
         self.longs = [f"w{i}" for i in range(rng.randint(1, 2))]
         self.floats = [f"f{i}" for i in range(rng.randint(2, 3))]
         self.loops = 0
+        self.depth = 0  # of loops around the statement being made
         self.phases = []
         for p in range(rng.randint(2, 4)):
             self.phases.append([self.statement(2) for _ in range(rng.randint(3, 6))] + self.exchange(p))
@@ -68,10 +72,11 @@ class Kernel:
     # --- statements --------------------------------------------------------------------------------------------------
     def assign(self):
         kind = self.rng.choice(["u", "u", "u", "w", "f", "f"])
+        turn = "turn" if self.depth else ""
         if kind == "u":
-            return f"{self.rng.choice(self.ints)} {self.rng.choice(['=', '+=', '^='])} {self.u32(3)};"
+            return f"{self.rng.choice(self.ints)} {self.rng.choice(['=', '+=', '^='])} {turn}({self.u32(3)});"
         if kind == "w":
-            return f"{self.rng.choice(self.longs)} {self.rng.choice(['=', '+=', '^='])} {self.u64(2)};"
+            return f"{self.rng.choice(self.longs)} {self.rng.choice(['=', '+=', '^='])} {turn + '64' * bool(turn)}({self.u64(2)});"
         return f"{self.rng.choice(self.floats)} = {self.f32(3)};"
 
     def block(self, depth, n):
@@ -88,14 +93,20 @@ class Kernel:
         i = f"i{self.loops}"
         self.loops += 1
         if kind == "loop":
+            self.depth += 1
             leave = f"if {self.condition()} break; " if r.random() < 0.4 else ""
             skip = f"if {self.condition()} continue; " if r.random() < 0.3 else ""
-            return (f"for (uint32_t {i} = 0; {i} < ({self.u32(1)} & {r.choice([3, 7, 15])}u); ++{i}) "
-                    f"{{ {skip}{self.statement(depth - 1)} {leave}{r.choice(self.ints)} += {i}; }}")
+            text = (f"for (uint32_t {i} = 0; {i} < ({self.u32(1)} & {r.choice([3, 7, 15])}u); ++{i}) "
+                    f"{{ {skip}{self.statement(depth - 1)} {leave}{r.choice(self.ints)} += turn({i}); }}")
+            self.depth -= 1
+            return text
         if kind == "while":
             v = r.choice(self.ints)
-            return (f"{{ uint32_t {i} = {v} & 255u; while ({i}) {{ {self.statement(depth - 1)} "
+            self.depth += 1
+            text = (f"{{ uint32_t {i} = {v} & 255u; while ({i}) {{ {self.statement(depth - 1)} "
                     f"{i} = {i} & 1u ? {i} - 1u : {i} >> 1; }} }}")
+            self.depth -= 1
+            return text
         cases = " ".join(f"case {c}: {self.statement(depth - 1)} {'break;' if r.random() < 0.7 else ''}" for c in range(3))
         return f"switch ({self.u32(1)} & 3u) {{ {cases} default: {self.statement(depth - 1)} }}"
 
@@ -184,6 +195,8 @@ HD uint32_t float_bits(float f) {
 HD uint32_t to_int(float f) {  // in range, so that both round towards zero
   return f > -1e9f && f < 1e9f ? (uint32_t)(int32_t)f : 12345u;
 }
+HD uint32_t turn(uint32_t v) { return (v << 7) | (v >> 25); }
+HD uint64_t turn64(uint64_t v) { return (v << 23) | (v >> 41); }
 HD uint32_t shift_right(uint32_t a, uint32_t b) { return (uint32_t)((int32_t)a >> (b & 31u)); }
 HD uint32_t min_u(uint32_t a, uint32_t b) { return a < b ? a : b; }
 HD uint32_t max_s(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
