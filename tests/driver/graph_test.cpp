@@ -678,6 +678,39 @@ TEST_F(GraphMemory, AutoFreeOnLaunch) {
   OK(cuMemFree(q));
 }
 
+TEST_F(GraphMemory, StreamOrderedCallsBecomeNodes) {
+  OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CUdeviceptr q = 0, kept = 0;
+  int value = 17;
+  OK(cuMemAllocAsync(&q, 256, s));
+  OK(run(set, {&q, &value}, s));
+  OK(cuMemcpyDtoDAsync(p, q, 4, s));
+  OK(cuMemFreeAsync(q, s));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(p, s));  // not of this graph
+  OK(cuMemAllocAsync(&kept, 256, s));
+  OK(run(set, {&kept, &value}, s));
+  CUgraph captured = nullptr;
+  OK(cuStreamEndCapture(s, &captured));
+  CUgraphNode nodes[8];
+  size_t count = 8;
+  OK(cuGraphGetNodes(captured, nodes, &count));
+  ASSERT_EQ(count, 6u);
+  CUgraphNodeType type;
+  OK(cuGraphNodeGetType(nodes[0], &type));
+  EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+  OK(cuGraphNodeGetType(nodes[3], &type));
+  EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_MEM_FREE);
+  CUgraphExec exec = instantiate(captured);
+  launch_and_wait(exec);
+  EXPECT_EQ(read_int(p), 17);
+  EXPECT_EQ(read_int(kept), 17);
+  OK(cuMemFreeAsync(kept, s));
+  launch_and_wait(exec);
+  OK(cuMemFreeAsync(kept, s));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(kept, s));
+  OK(cuStreamSynchronize(s));
+}
+
 TEST_F(GraphMemory, FreedInsideMeansGone) {
   CUdeviceptr q = 0;
   CUgraphNode a = alloc(graph, 64, q), f;

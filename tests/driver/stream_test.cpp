@@ -127,6 +127,7 @@ TEST_F(Streams, KernelsOnTwoStreamsRunAtTheSameTime) {
   // One spins until the other has written: only true concurrency ends this.
   CUdeviceptr flag = cell, seen = cell + 8;
   OK(cuMemsetD32(cell, 0, 8));
+  OK(cuCtxSynchronize());  // the fill is asynchronous to non-blocking streams
   OK(run(kernel("wait_flag"), {&flag, &seen}, a));
   int v = 33;
   OK(run(kernel("raise_flag"), {&flag, &v}, b));

@@ -5,6 +5,8 @@
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
+#include "tools/simgpu/driver/core/host_pages.h"
+#include "tools/simgpu/driver/core/race.h"
 
 using namespace simgpu::driver;
 
@@ -38,7 +40,8 @@ CUresult allocate_host(Context& context, uint64_t bytes, unsigned flags, MemoryK
   SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, &context));
   SIMGPU_TRY(
       fault_point(kind == MemoryKind::managed ? "alloc_managed" : "alloc_host", CUDA_ERROR_OUT_OF_MEMORY));
-  void* p = map_host_memory(bytes);
+  uint8_t* alias = nullptr;
+  void* p = map_watched_memory(bytes, alias);
   SIMGPU_REQUIRE(p, CUDA_ERROR_OUT_OF_MEMORY);
   auto allocation = std::make_shared<Allocation>();
   allocation->base = reinterpret_cast<uint64_t>(p);
@@ -46,7 +49,7 @@ CUresult allocate_host(Context& context, uint64_t bytes, unsigned flags, MemoryK
   allocation->kind = kind;
   allocation->device = context.device->ordinal;
   allocation->context_id = context.id;
-  allocation->host = static_cast<uint8_t*>(p);
+  allocation->host = alias;
   allocation->flags = flags;
   MemoryMap::get().insert(allocation);
   *out = p;
@@ -55,7 +58,9 @@ CUresult allocate_host(Context& context, uint64_t bytes, unsigned flags, MemoryK
 
 // Freeing waits for the work that may still use the memory, as cuMemFree does.
 CUresult wait_for_users(Lock& lock, Context& context) {
-  return wait_for(lock, context, context_targets(context));
+  const CUresult result = wait_for(lock, context, context_targets(context));
+  if (races_watched()) race_host_synced(context);
+  return result;
 }
 
 Context* owner_of(const Allocation& allocation, Context& current) {
@@ -113,7 +118,8 @@ SIMGPU_API cuMemFree_v2(CUdeviceptr dptr) {
     AllocationRef allocation = known_allocation(dptr);
     SIMGPU_REQUIRE(allocation && allocation->base == dptr, CUDA_ERROR_INVALID_VALUE);
     SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context));
-    if (GraphAllocationRef memory = graph_allocation_at(dptr)) return free_graph_memory(lock, memory, nullptr);
+    if (GraphAllocationRef memory = graph_allocation_at(dptr))
+      return free_graph_memory(lock, memory, nullptr);
     if (allocation->kind == MemoryKind::pool) {
       return g_free_pool_memory ? g_free_pool_memory(lock, allocation) : CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -123,7 +129,7 @@ SIMGPU_API cuMemFree_v2(CUdeviceptr dptr) {
     if (waited != CUDA_SUCCESS) return waited;
     if (!MemoryMap::get().erase(dptr)) return CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
     if (allocation->kind == MemoryKind::managed) {
-      unmap_host_memory(allocation->host, allocation->size);
+      unmap_watched_memory(reinterpret_cast<void*>(allocation->base), allocation->host, allocation->size);
     } else {
       device_at(allocation->device)->heap->release(dptr);
     }
@@ -171,7 +177,7 @@ SIMGPU_API cuMemFreeHost(void* p) {
     SIMGPU_TRY(capture_check(CaptureQuestion::unsafe_call, context));
     SIMGPU_TRY(wait_for_users(lock, *owner_of(*allocation, *context)));
     if (!MemoryMap::get().erase(allocation->base)) return CUDA_ERROR_INVALID_VALUE;
-    unmap_host_memory(p, allocation->size);
+    unmap_watched_memory(p, allocation->host, allocation->size);
     return CUDA_SUCCESS;
   });
 }
@@ -321,7 +327,8 @@ CUresult pointer_attribute(CUpointer_attribute attribute, CUdeviceptr ptr, void*
       return put(unsigned(a != nullptr));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
-      return put((unsigned long long)(a->kind == MemoryKind::mapped || a->kind == MemoryKind::pool ? a->flags : 0));
+      return put(
+          (unsigned long long)(a->kind == MemoryKind::mapped || a->kind == MemoryKind::pool ? a->flags : 0));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);

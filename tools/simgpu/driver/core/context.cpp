@@ -7,6 +7,7 @@
 #include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/faults.h"
+#include "tools/simgpu/driver/core/host_pages.h"
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/log.h"
@@ -121,6 +122,7 @@ void destroy_context(Lock& lock, Context& context) {
   if (context.sticky.load() != CUDA_SUCCESS) Engine::get().abandon(context);
   Engine::get().wait(lock, Engine::get().unfinished(context));
   flush_printf(context);
+  if (races_watched()) race_host_synced(context);
   context.destroyed = true;
   drop_captures(context);
   if (context.primary) drop_graph_memory(context.device->ordinal);
@@ -145,7 +147,7 @@ void destroy_context(Lock& lock, Context& context) {
     if (allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::global) {
       context.device->heap->release(allocation->base);
     } else if (allocation->kind == MemoryKind::pinned || allocation->kind == MemoryKind::managed) {
-      unmap_host_memory(allocation->host, allocation->size);
+      unmap_watched_memory(reinterpret_cast<void*>(allocation->base), allocation->host, allocation->size);
     }
   }
   drop_handle(context);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tools/simgpu/driver/core/context.h"
+#include "tools/simgpu/driver/core/host_pages.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/memory.h"
 
@@ -213,6 +214,7 @@ void race_linked(Op& op) {
   d.chains[size_t(chain)].tail_seq = op.seq;
   if (state.clock.size() <= state.chain) state.clock.resize(state.chain + 1);
   state.clock[state.chain] = state.epoch;
+  if (host_pages_watched()) host_pages_guard(op);
 }
 
 void race_executed(Op& op) {
@@ -236,14 +238,18 @@ void race_host_waited(const Op& op) {
   if (!op.race) return;
   Detector& d = detector();
   join(d.host, op.race->clock);
+  host_pages_settle(d.host);
   if (d.shadow.size() > d.collect_at) collect();
 }
 
 void race_host_synced(const Stream& stream) {
-  if (stream.race_tail) join(detector().host, stream.race_tail->clock);
+  if (!stream.race_tail) return;
+  join(detector().host, stream.race_tail->clock);
+  host_pages_settle(detector().host);
 }
 void race_host_synced(const Context& context) {
   if (context.race_done) join(detector().host, context.race_done->clock);
+  host_pages_settle(detector().host);
   if (detector().shadow.size() > detector().collect_at) collect();
 }
 void race_completed(Op& op, bool last_of_stream) {
