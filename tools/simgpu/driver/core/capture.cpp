@@ -4,7 +4,9 @@
 #include <unordered_set>
 
 #include "tools/simgpu/driver/core/call.h"
+#include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/graph_spec.h"
+#include "tools/simgpu/driver/core/hooks.h"
 
 namespace simgpu::driver {
 namespace {
@@ -306,6 +308,14 @@ void install_capture_hooks() {
   g_capture_check = hook_check;
   g_record_event_hook = hook_record;
   g_wait_event_hook = hook_wait;
+  g_capture_alloc = capture_alloc;
+  g_capture_free = capture_free;
+  g_free_graph_memory = [](Lock& lock, const std::shared_ptr<Stream>& stream, CUdeviceptr address,
+                           bool& handled) -> CUresult {
+    const GraphAllocationRef memory = graph_allocation_at(address);
+    handled = memory != nullptr;
+    return memory ? free_graph_memory(lock, memory, stream) : CUDA_SUCCESS;
+  };
 }
 
 namespace {

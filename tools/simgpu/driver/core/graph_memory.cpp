@@ -12,7 +12,7 @@
 
 namespace simgpu::driver {
 namespace {
-constexpr uint64_t kWindowBytes = uint64_t{1} << 40;
+constexpr uint64_t kLargestWindow = uint64_t{1} << 40, kSmallestWindow = uint64_t{1} << 30;
 constexpr uint64_t kPage = DeviceHeap::kPage;
 
 struct DeviceCache {
@@ -20,7 +20,7 @@ struct DeviceCache {
   uint64_t reserved = 0, reserved_high = 0, used_high = 0;
 };
 struct State {
-  uint64_t base = 0, next = 0;
+  uint64_t base = 0, next = 0, window_bytes = 0;
   std::multimap<uint64_t, uint64_t> free_ranges;  // bytes -> address
   std::map<uint64_t, GraphAllocation*> all;       // by address
   std::set<GraphAllocationRef> live;
@@ -29,8 +29,13 @@ struct State {
 State& state() {
   static State* instance = [] {
     auto* s = new State;
-    void* p = mmap(nullptr, kWindowBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) s->base = s->next = reinterpret_cast<uint64_t>(p);
+    // Address space may be limited (ulimit, memory checkers): take what there is.
+    for (uint64_t bytes = kLargestWindow; bytes >= kSmallestWindow && !s->base; bytes /= 4) {
+      void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (p == MAP_FAILED) continue;
+      s->base = s->next = reinterpret_cast<uint64_t>(p);
+      s->window_bytes = bytes;
+    }
     return s;
   }();
   return *instance;
@@ -66,14 +71,14 @@ GraphAllocation::~GraphAllocation() {
 
 GraphAllocationRef make_graph_allocation(int device, uint64_t bytes, std::vector<uint8_t> rights) {
   State& s = state();
-  if (!s.base || bytes > kWindowBytes) return nullptr;
+  if (!s.base || bytes > s.window_bytes) return nullptr;
   const uint64_t range = paged(bytes);
   uint64_t address;
   if (auto place = s.free_ranges.find(range); place != s.free_ranges.end()) {
     address = place->second;
     s.free_ranges.erase(place);
   } else {
-    if (range > s.base + kWindowBytes - s.next) return nullptr;
+    if (range > s.base + s.window_bytes - s.next) return nullptr;
     address = s.next;
     s.next += range;
   }
@@ -90,7 +95,7 @@ GraphAllocationRef make_graph_allocation(int device, uint64_t bytes, std::vector
 
 bool in_graph_window(uint64_t address) {
   const State& s = state();
-  return s.base && address >= s.base && address < s.base + kWindowBytes;
+  return s.base && address >= s.base && address < s.base + s.window_bytes;
 }
 
 GraphAllocationRef graph_allocation_at(uint64_t address) {
