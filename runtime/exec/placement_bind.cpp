@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <algorithm>
+
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/config/hints.h"
 #include "runtime/exec/driver.h"
@@ -117,6 +120,14 @@ bool decide_once() {
     const OwnWork own;
     placement::add_monitor_facts(facts);
   }
+  // Code in the executable itself limits the choice across models; code in libraries is not known here.
+  std::vector<binary::Entry> code;
+  std::vector<std::string> backing;
+  std::string ignored;
+  const bool one_model =
+      std::all_of(facts.begin(), facts.end(), [&](const auto& d) { return d.same_model(facts[0]); });
+  if (!one_model && binary::read_elf_file("/proc/self/exe", code, backing, ignored)) request.program = &code;
+  request.ptx_only = clock::is_virtual();  // simgpu
   const placement::Plan plan = placement::decide(request, facts);
   const bool apply = plan.changed && request.mode != placement::Mode::shadow;
   if (apply) {
