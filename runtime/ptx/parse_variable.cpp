@@ -166,8 +166,9 @@ bool Parser::variables(Space space, Linkage linkage, Place place, std::vector<Va
         return fail(token_, "only .global and .const variables can have an initializer");
       advance();
       if (!initializer(variable)) return false;
-    } else if (!variable.dims.empty() && variable.dims[0] == 0 && linkage != Linkage::external &&
-               place != Place::formal) {
+    }
+    if (variable.init.elements.empty() && !variable.dims.empty() && variable.dims[0] == 0 &&
+        linkage != Linkage::external && place != Place::formal) {
       return fail(token, "array " + describe(token) + " needs a size or an initializer");
     }
     // `.reg .b32 %r<0>` declares nothing, but a count of 0 would read as a single register.
@@ -242,6 +243,10 @@ bool Parser::initializer_braces(Variable& variable, const std::vector<uint64_t>&
     ++count;
     if (accept(',')) continue;
     if (!accept('}')) return expected("',' or '}'");
+    if (shape[dimension] == 0) {  // the size comes from the initializer: all of it must be there
+      if (owed > padding_budget) return fail(open, "initializer needs more than 1048576 padding zeros");
+      elements.resize(elements.size() + owed);
+    }
     if (innermost && variable.vector > 1 && count != variable.vector)
       return fail(open, "initializer of a vector needs all of its components");
     return true;

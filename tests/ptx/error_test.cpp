@@ -47,6 +47,7 @@ TEST(PtxError, Variables) {
   EXPECT_EQ(module(".global .b32 5;"), "3:14: expected a variable name, found '5'");
   EXPECT_EQ(module(".global .pred p;"), "3:9: type '.pred' is for registers only");
   EXPECT_EQ(module(".global .b32 x[];"), "3:14: array 'x' needs a size or an initializer");
+  EXPECT_EQ(module(".global .b32 x[] = {};"), "3:14: array 'x' needs a size or an initializer");
   EXPECT_EQ(module(".global .b32 x[2][];"), "3:18: only the first array dimension may be empty");
   EXPECT_EQ(module(".global .b32 x[1000000000000][1000000000000];"),
             "3:14: variable 'x' is larger than 64 TiB");

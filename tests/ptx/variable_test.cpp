@@ -74,7 +74,9 @@ TEST(PtxVariable, InnerBracesArePadded) {
             (std::vector<uint64_t>{1, 0, 0, 0, 2, 0, 3}));
   EXPECT_EQ(bits(one(".global .v2 .f32 a[2] = {{1.0, 2.0}, {3.0, 4.0}};")),
             (std::vector<uint64_t>{0x3f800000, 0x40000000, 0x40400000, 0x40800000}));
-  EXPECT_EQ(bits(one(".global .b32 a[][2] = {{1, 2}, {3}, {4}};")), (std::vector<uint64_t>{1, 2, 3, 0, 4}));
+  EXPECT_EQ(bits(one(".global .b32 a[][2] = {{1, 2}, {3}, {4}};")),
+            (std::vector<uint64_t>{1, 2, 3, 0, 4, 0}));
+  EXPECT_EQ(bits(one(".global .b32 a[][2] = {{1, 2}, {}};")), (std::vector<uint64_t>{1, 2, 0, 0}));
   EXPECT_TRUE(bits(one(".global .b32 a[4] = {};")).empty());
 }
 
