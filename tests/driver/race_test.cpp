@@ -118,6 +118,18 @@ TEST_F(Planted, DISABLED_OrderedByHost) {
   }
   printf("out: done\n");
 }
+TEST_F(Planted, DISABLED_OrderedByMemoryOperations) {
+  for (int i = 1; i < 20; ++i) {
+    set(a, cell, i);
+    OK(cuStreamWriteValue32(a, cell + 512, unsigned(i), 0));
+    OK(cuStreamWaitValue32(b, cell + 512, unsigned(i), CU_STREAM_WAIT_VALUE_EQ));
+    copy(b, cell + 64, cell);
+    OK(cuStreamWriteValue32(b, cell + 516, unsigned(i), 0));
+    OK(cuStreamWaitValue32(a, cell + 516, unsigned(i), CU_STREAM_WAIT_VALUE_EQ));
+  }
+  OK(cuCtxSynchronize());
+  printf("out: done\n");
+}
 TEST_F(Planted, DISABLED_OrderedByLegacy) {
   for (int i = 0; i < 20; ++i) {
     set(blocking, cell, i);
@@ -219,8 +231,8 @@ TEST(Races, FoundUnderEverySeed) {
   }
 }
 TEST(Races, OrderedProgramsAreQuiet) {
-  for (const char* test :
-       {"OrderedByEvents", "OrderedByHost", "OrderedByLegacy", "ReadersAndDisjointWriters"}) {
+  for (const char* test : {"OrderedByEvents", "OrderedByHost", "OrderedByLegacy", "OrderedByMemoryOperations",
+                           "ReadersAndDisjointWriters"}) {
     EXPECT_EQ(child("SIMGPU_RACES=report", test), "out: done\n") << test;
     EXPECT_EQ(child("SIMGPU_RACES=report SIMGPU_SEED=3", test), "out: done\n") << test;
   }

@@ -7,6 +7,7 @@
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/graph_exec.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 
 using namespace simgpu::driver;
 
@@ -128,6 +129,16 @@ SIMGPU_PRIVATE int simgpu_op_device(const simgpu_op* op) { return real(op)->devi
 SIMGPU_PRIVATE void simgpu_op_fail(simgpu_op* op, int error, const char* text) {
   real(op)->error = CUresult(error);
   real(op)->error_text = text ? text : "";
+}
+SIMGPU_PRIVATE void simgpu_op_access(simgpu_op* op, uint64_t address, size_t bytes, int kind) {
+  if (!races_watched() || !op || !bytes) return;
+  Lock lock(Engine::get().mutex());
+  real(op)->extra_accesses.push_back({address, address + bytes, simgpu::exec::Access::Kind(kind)});
+}
+SIMGPU_PRIVATE void simgpu_op_meet(simgpu_op* a, simgpu_op* b) {
+  if (!races_watched() || !a || !b || a == b) return;
+  Lock lock(Engine::get().mutex());
+  race_meet(*real(a), *real(b));
 }
 SIMGPU_PRIVATE uint64_t simgpu_host_ns(void) { return host_now(); }
 SIMGPU_PRIVATE uint64_t simgpu_device_ns(void) {

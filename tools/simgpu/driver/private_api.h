@@ -58,6 +58,12 @@ int simgpu_op_device(const simgpu_op* op);
 /* The context's device fails with this CUresult from now on (sticky), with a message for the log. */
 void simgpu_op_fail(simgpu_op* op, int error, const char* text);
 
+/* For the race detector (no effect while it is off). Bytes that this execution reads (kind 0), writes (1) or
+ * updates atomically (2): call before DONE or simgpu_resume(). meet: the two executions wait for each other,
+ * so what follows one follows both. */
+void simgpu_op_access(simgpu_op* op, uint64_t address, size_t bytes, int kind);
+void simgpu_op_meet(simgpu_op* a, simgpu_op* b);
+
 uint64_t simgpu_host_ns(void);             /* virtual clock of the calling thread */
 uint64_t simgpu_device_ns(void);           /* latest virtual time the simulator has reached */
 void simgpu_raise_host_ns(uint64_t to_ns); /* after waiting for somebody outside */

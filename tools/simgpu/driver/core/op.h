@@ -107,6 +107,7 @@ struct Op : std::enable_shared_from_this<Op> {
   std::vector<OpRef> start_dependents;          // behind this one in the same hardware queue
   std::vector<std::weak_ptr<Op>> dependencies;  // for deadlock reports only
 
+  std::vector<exec::Access> extra_accesses;  // of sibling libraries' work
   std::shared_ptr<RaceState> race;               // only while races are watched
 
   CUresult error = CUDA_SUCCESS;

@@ -10,6 +10,7 @@
 #include "tools/simgpu/driver/core/host_pages.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/memory.h"
+#include "tools/simgpu/driver/core/ops.h"
 
 namespace simgpu::driver {
 namespace {
@@ -56,6 +57,7 @@ struct Detector {
   Clock host;
   std::vector<Chain> chains;
   std::map<uint64_t, Segment> shadow;
+  std::map<uint64_t, Clock> released;  // by address of stream memory writes
   size_t collect_at = 4096;
   std::set<std::string> reported;
   uint64_t reports = 0;
@@ -219,8 +221,17 @@ void race_linked(Op& op) {
 
 void race_executed(Op& op) {
   if (!op.race || op.abandoned) return;
-  std::vector<exec::Access> list;
-  if (op.execution) list = op.execution->accesses();
+  // A memory wait is released by whoever wrote the value: device work through the location, or the host,
+  // which then also knows all that it has waited for.
+  if (op.body->kind == OpKind::memory_write) {
+    join(detector().released[static_cast<const MemoryWriteBody&>(*op.body).address], op.race->clock);
+  } else if (op.body->kind == OpKind::memory_wait) {
+    auto it = detector().released.find(static_cast<const MemoryWaitBody&>(*op.body).address);
+    if (it != detector().released.end()) join(op.race->clock, it->second);
+    join(op.race->clock, detector().host);
+  }
+  std::vector<exec::Access> list = std::move(op.extra_accesses);
+  if (op.execution) list.insert(list.end(), op.execution->accesses().begin(), op.execution->accesses().end());
   op.body->accesses(op, list);
   if (!list.empty()) {
     auto site = std::make_shared<Site>();
@@ -232,6 +243,12 @@ void race_executed(Op& op) {
     for (const exec::Access& access : list) judge(op, access, mark);
   }
   for (const OpRef& next : op.dependents) race_order(*next, op);
+}
+
+void race_meet(Op& a, Op& b) {
+  if (!a.race || !b.race) return;
+  join(a.race->clock, b.race->clock);
+  b.race->clock = a.race->clock;
 }
 
 void race_host_waited(const Op& op) {

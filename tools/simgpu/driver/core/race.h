@@ -25,7 +25,9 @@ struct RaceState {
 void race_order(Op& later, const Op& earlier);  // `earlier` has executed and `later` depends on it
 void race_linked(Op& op);                       // dependencies known
 void race_executed(Op& op);                     // functional effect happened: its accesses are judged
-void race_host_waited(const Op& op);            // a host thread knows that it has completed
+void race_meet(Op& a,
+               Op& b);  // two ops that wait for each other (a collective): what follows one follows both
+void race_host_waited(const Op& op);  // a host thread knows that it has completed
 // The same knowledge when the ops themselves are gone: the last of a stream, everything completed of a
 // context.
 void race_host_synced(const Stream& stream);
