@@ -182,7 +182,9 @@ __global__ void meet(int* out) {   // __syncwarp reached at two places
     ASSERT_EQ(static_cast<unsigned>(o[32 + t]), b) << t;
     ASSERT_EQ(static_cast<unsigned>(o[64 + t]), 15u << (t / 4 * 4)) << t;
     ASSERT_EQ(o[96 + t], 496) << t;
-    if (t >= 8) ASSERT_EQ(o[128 + t], 124) << t;
+    if (t >= 8) {
+      ASSERT_EQ(o[128 + t], 124) << t;
+    }
   }
   d.ok("meet", {1}, {32}, args(p));
   for (int t = 0; t < 32; ++t) ASSERT_EQ(o[t], t < 16 ? (t + 16) * 2 : t - 16) << t;
@@ -271,7 +273,9 @@ ld.param.u64 %rd2, [p1]; add.s64 %rd2, %rd2, %rd4; st.global.u32 [%rd2], %r5;)")
   const uint64_t p = d.memory.allocate(512), q = d.memory.allocate(512);
   d.ok("k", {1}, {128}, args(p, q));
   for (int t = 0; t < 128; ++t) {
-    if (t < 64) ASSERT_EQ(d.memory.host<int>(p)[t], t + 64) << t;
+    if (t < 64) {
+      ASSERT_EQ(d.memory.host<int>(p)[t], t + 64) << t;
+    }
     ASSERT_EQ(d.memory.host<int>(q)[t], 43 + 2000) << t;
   }
 }
