@@ -23,7 +23,8 @@ std::atomic<uint8_t> g_level{static_cast<uint8_t>(Level::warn)};
 std::atomic<uint32_t> g_mask{~0u};
 std::atomic<int> g_fd{STDERR_FILENO};
 
-// One thread at a time has a line: a writer that meets a busy one (64 lines further round) leaves the ring alone.
+// One thread at a time has a line: a writer that meets a busy one (64 lines further round) leaves the ring
+// alone.
 struct Line {
   std::atomic<bool> busy{false};
   uint32_t length = 0;

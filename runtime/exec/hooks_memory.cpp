@@ -16,7 +16,8 @@ SHUNT_BEFORE(cuMemAllocPitch_v2, CUdeviceptr*& out, size_t*& pitch, size_t& widt
   // A stand-in row is padded to 512 bytes, the largest alignment the driver is known to use.
   op.kind = OpKind::alloc_pitch, op.deliver = out, op.deliver_pitch = pitch;
   op.pitch = (width + 511) / 512 * 512;
-  if (op.pitch < width || __builtin_mul_overflow(op.pitch, height, &op.bytes)) op.bytes = 0, op.deliver = nullptr;
+  if (op.pitch < width || __builtin_mul_overflow(op.pitch, height, &op.bytes))
+    op.bytes = 0, op.deliver = nullptr;
 }
 SHUNT_AFTER(cuMemAllocPitch_v2, CUdeviceptr*& out, size_t*& pitch, size_t& width, size_t& height,
             unsigned int& element) {

@@ -43,7 +43,6 @@ plan::Problem problem_of(uint64_t seed) {
   return problem;
 }
 
-
 }  // namespace
 
 int main(int argc, char** argv) {

@@ -84,7 +84,8 @@ static void launches() {
   cudaKernel_t kernel = nullptr;
   OK(cudaGetKernel(&kernel, store<int>));
   value = 12;
-  OK(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(1), arguments, 0, cudaStreamPerThread));
+  OK(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(1), arguments, 0,
+                      cudaStreamPerThread));
   OK(cudaStreamSynchronize(cudaStreamPerThread));
   EXPECT(read_back(device) == 12);
   cudaStream_t stream = nullptr;
@@ -101,16 +102,19 @@ static void launches() {
   OK(cudaLaunchKernelEx(&config, store<int>, device, 13));
   OK(cudaStreamSynchronize(stream));
   EXPECT(read_back(device) == 13);
-  OK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(store<int>), dim3(1), dim3(1), arguments, 0, stream));
+  OK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(store<int>), dim3(1), dim3(1), arguments, 0,
+                                 stream));
   OK(cudaDeviceSynchronize());
   EXPECT(read_back(device) == 12);
   static int called = 0;
-  OK(cudaLaunchHostFunc(stream, [](void* count) { ++*static_cast<int*>(count); }, &called));
-  OK(cudaStreamAddCallback(stream,
-                           [](cudaStream_t, cudaError_t status, void* count) {
-                             if (status == cudaSuccess) ++*static_cast<int*>(count);
-                           },
-                           &called, 0));
+  OK(cudaLaunchHostFunc(
+      stream, [](void* count) { ++*static_cast<int*>(count); }, &called));
+  OK(cudaStreamAddCallback(
+      stream,
+      [](cudaStream_t, cudaError_t status, void* count) {
+        if (status == cudaSuccess) ++*static_cast<int*>(count);
+      },
+      &called, 0));
   OK(cudaStreamSynchronize(stream));
   EXPECT(called == 2);
   OK(cudaStreamDestroy(stream));
@@ -202,7 +206,8 @@ static void function_attributes() {
   use_dynamic<<<1, 64, words * 4>>>(out, words);
   OK(cudaGetLastError());
   EXPECT(read_back(out) == words - 1);
-  GIVES(cudaErrorInvalidValue, cudaFuncSetAttribute(use_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, opt_in + 4096));
+  GIVES(cudaErrorInvalidValue,
+        cudaFuncSetAttribute(use_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, opt_in + 4096));
   int blocks = 0, grid = 0, block = 0;
   OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 256, 0));
   EXPECT(blocks >= 1);
@@ -265,7 +270,7 @@ static void device_reset() {
   OK(cudaMemcpyToSymbol(counter, &value, sizeof value));
   OK(cudaDeviceReset());
   OK(cudaMemcpyFromSymbol(&value, counter, sizeof value));
-  EXPECT(value == 5);  // the module's initial value again
+  EXPECT(value == 5);               // the module's initial value again
   const int before = shared_total;  // wherever it lives now, host and device agree on it
   add_to_managed<<<1, 1>>>(1);
   OK(cudaDeviceSynchronize());

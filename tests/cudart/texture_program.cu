@@ -12,7 +12,9 @@ __global__ void write_surface(cudaSurfaceObject_t surface, int width) {
   const int i = threadIdx.x;
   surf2Dwrite(static_cast<float>(100 + i), surface, (i % width) * static_cast<int>(sizeof(float)), i / width);
 }
-__global__ void fetch(cudaTextureObject_t texture, int* out) { out[threadIdx.x] = tex1Dfetch<int>(texture, threadIdx.x); }
+__global__ void fetch(cudaTextureObject_t texture, int* out) {
+  out[threadIdx.x] = tex1Dfetch<int>(texture, threadIdx.x);
+}
 
 static void arrays() {
   const int width = 8, height = 4;
@@ -33,10 +35,12 @@ static void arrays() {
   EXPECT(back == host);
   // The linear forms wrap at row ends.
   std::vector<float> run(width + 3, 9.0f);
-  OK(cudaMemcpyToArray(array, 5 * sizeof(float), 1, run.data(), run.size() * sizeof(float), cudaMemcpyHostToDevice));
+  OK(cudaMemcpyToArray(array, 5 * sizeof(float), 1, run.data(), run.size() * sizeof(float),
+                       cudaMemcpyHostToDevice));
   OK(cudaMemcpy2DFromArray(back.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
   bool right = true;
-  for (int i = 0; i < width * height; ++i) right = right && back[i] == (i >= 13 && i < 13 + width + 3 ? 9.0f : host[i]);
+  for (int i = 0; i < width * height; ++i)
+    right = right && back[i] == (i >= 13 && i < 13 + width + 3 ? 9.0f : host[i]);
   EXPECT(right);
   OK(cudaFreeArray(array));
   const cudaChannelFormatDesc three = cudaCreateChannelDesc(8, 8, 8, 0, cudaChannelFormatKindUnsigned);
@@ -103,9 +107,9 @@ static void linear_texture() {
   cudaGetLastError();
 }
 
-
 int main(int argc, char** argv) {
-  static const Section sections[] = {
-      {"arrays", arrays}, {"array_texture_and_surface", array_texture_and_surface}, {"linear_texture", linear_texture}};
+  static const Section sections[] = {{"arrays", arrays},
+                                     {"array_texture_and_surface", array_texture_and_surface},
+                                     {"linear_texture", linear_texture}};
   return run_section(sections, argc, argv);
 }

@@ -1,5 +1,5 @@
-// Kernels with known access patterns, for access_test.cpp and access_exec_test.cpp. All parameters of kernels that run there
-// are pointers to at least 1 MiB or numbers chosen by the test.
+// Kernels with known access patterns, for access_test.cpp and access_exec_test.cpp. All parameters of kernels
+// that run there are pointers to at least 1 MiB or numbers chosen by the test.
 __global__ void copy_guarded(const float* in, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[i];
@@ -68,12 +68,16 @@ struct Tensors {
   float* data[4];
   int sizes[4];
 };
-__global__ void struct_fixed(Tensors t, float scale) { t.data[1][threadIdx.x] = t.data[2][threadIdx.x] * scale; }
+__global__ void struct_fixed(Tensors t, float scale) {
+  t.data[1][threadIdx.x] = t.data[2][threadIdx.x] * scale;
+}
 __global__ void struct_indexed(Tensors t) {
   float* p = t.data[blockIdx.x & 3];
   if (threadIdx.x < t.sizes[blockIdx.x & 3]) p[threadIdx.x] = 1;
 }
-__global__ void gather(const int* index, const float* table, float* out) { out[threadIdx.x] = table[index[threadIdx.x]]; }
+__global__ void gather(const int* index, const float* table, float* out) {
+  out[threadIdx.x] = table[index[threadIdx.x]];
+}
 __global__ void pointer_chase(int** table, int* out) { out[threadIdx.x] = *table[threadIdx.x]; }
 __global__ void histogram(const unsigned char* in, int n, int* bins) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -128,7 +132,9 @@ __global__ void wrapping(char* data, unsigned step) {
   data[static_cast<unsigned>(threadIdx.x * step) >> 12] = 1;
   data[(threadIdx.x * step) & 1023] = 2;
 }
-__global__ void wrapping_signed(char* data, int step) { data[static_cast<int>(threadIdx.x) * step + 1000] = 1; }
+__global__ void wrapping_signed(char* data, int step) {
+  data[static_cast<int>(threadIdx.x) * step + 1000] = 1;
+}
 __global__ void triangle(float* data, int n) {
   int row = blockIdx.x;
   for (int column = threadIdx.x; column <= row; column += blockDim.x) data[row * n + column] += 1;

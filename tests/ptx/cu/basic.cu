@@ -28,15 +28,32 @@ __global__ void tile_sum(const float* in, float* out) {
 
 __global__ void jump_table(int* p, int which) {
   switch (which) {
-    case 0: p[1] = p[2] * 3; break;
-    case 1: p[4] = p[7] + 5; break;
-    case 2: p[9] = p[0] - 1; break;
-    case 3: p[16] = p[3] / 7; break;
-    case 4: p[25] = p[5] ^ 9; break;
-    case 5: p[36] = p[6] | 11; break;
-    case 6: p[49] = p[8] & 13; break;
-    case 7: p[64] = ~p[10]; break;
-    default: p[0] = -1;
+    case 0:
+      p[1] = p[2] * 3;
+      break;
+    case 1:
+      p[4] = p[7] + 5;
+      break;
+    case 2:
+      p[9] = p[0] - 1;
+      break;
+    case 3:
+      p[16] = p[3] / 7;
+      break;
+    case 4:
+      p[25] = p[5] ^ 9;
+      break;
+    case 5:
+      p[36] = p[6] | 11;
+      break;
+    case 6:
+      p[49] = p[8] & 13;
+      break;
+    case 7:
+      p[64] = ~p[10];
+      break;
+    default:
+      p[0] = -1;
   }
 }
 

@@ -1,4 +1,5 @@
-// Variables of every space, initialisers with addresses, virtual and indirect calls, device printf and assert.
+// Variables of every space, initialisers with addresses, virtual and indirect calls, device printf and
+// assert.
 #include <cassert>
 #include <cstdio>
 

@@ -33,19 +33,33 @@ __global__ void offsets(int* p, int q) {
   asm volatile("ld.global.s32 %0, [%1 + 4*3];" : "=r"(r) : "l"(p));
   asm volatile("{ .reg .b64 t; cvt.s64.s32 t, %2; mov.b64 {%0, %1}, t; }" : "=r"(lo), "=r"(hi) : "r"(q));
   asm volatile("st.global.s32 [%0+-8], %1;" ::"l"(p), "r"(r + lo + hi) : "memory");
-  asm volatile("{ .reg .pred e; .reg .b32 x; shfl.sync.bfly.b32 x|e, %0, 1, 31, 0xffffffff; @!e trap; }" ::"r"(q));
+  asm volatile(
+      "{ .reg .pred e; .reg .b32 x; shfl.sync.bfly.b32 x|e, %0, 1, 31, 0xffffffff; @!e trap; }" ::"r"(q));
   asm volatile("vadd2.s32.s32.s32 %0, %1.h10, %2.h32, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(q));
 }
 #if __CUDA_ARCH__ >= 900
 __global__ void bulk_copies(const void* map, unsigned long long* out, const void* global_memory) {
   __shared__ __align__(128) char tile[1024];
   __shared__ unsigned long long barrier;
-  unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(tile)), b = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(tile)),
+           b = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(1));
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(s), "l"(map), "r"(3), "r"(5), "r"(b) : "memory");
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(s), "l"(global_memory), "r"(512), "r"(b), "l"(0x12f0000000000000ull) : "memory");
-  asm volatile("{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n@P1 bra DONE;\nbra LAB_WAIT;\nDONE:\n}" ::"r"(b), "r"(0));
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%0], [%1], 16;" ::"l"(out), "r"(s) : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+      "[%4];" ::"r"(s),
+      "l"(map), "r"(3), "r"(5), "r"(b)
+      : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
+      "[%3], %4;" ::"r"(s),
+      "l"(global_memory), "r"(512), "r"(b), "l"(0x12f0000000000000ull)
+      : "memory");
+  asm volatile(
+      "{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n@P1 bra "
+      "DONE;\nbra LAB_WAIT;\nDONE:\n}" ::"r"(b),
+      "r"(0));
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%0], [%1], 16;" ::"l"(out), "r"(s)
+               : "memory");
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;");
   asm volatile("{ .reg .pred e; elect.sync _|e, 0xffffffff; @e prefetch.tensormap [%0]; }" ::"l"(map));
 }

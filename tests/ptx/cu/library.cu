@@ -1,10 +1,10 @@
 // Code that CUB and Thrust generate.
-#include <cub/cub.cuh>
 #include <thrust/device_vector.h>
 #include <thrust/reduce.h>
 #include <thrust/scan.h>
 #include <thrust/sort.h>
 #include <thrust/transform.h>
+#include <cub/cub.cuh>
 
 struct Square {
   __device__ float operator()(float x) const { return x * x; }

@@ -1,5 +1,5 @@
-__global__ void read_textures(cudaTextureObject_t t1, cudaTextureObject_t t2, cudaTextureObject_t t3, cudaSurfaceObject_t s,
-                              float4* out) {
+__global__ void read_textures(cudaTextureObject_t t1, cudaTextureObject_t t2, cudaTextureObject_t t3,
+                              cudaSurfaceObject_t s, float4* out) {
   float x = threadIdx.x * 0.25f, y = blockIdx.x * 0.5f;
   float4 a = tex1Dfetch<float4>(t1, threadIdx.x);
   float4 b = tex2D<float4>(t2, x, y);

@@ -128,7 +128,7 @@ std::string summary_text(const TraceRun& run, const RunSummary& s) {
                      "main reason declined");
   size_t lines = 0;
   for (const auto& [id, f] : s.features) {
-    if (id == static_cast<uint8_t>(trace::Feature::process) || ++lines > 4) continue;   // eight lines at most
+    if (id == static_cast<uint8_t>(trace::Feature::process) || ++lines > 4) continue;  // eight lines at most
     out += fmt::format("{:<10}{:>10}{:>9}{:>10}  {}\n", feature_text(id), count_text(f.decisions),
                        count_text(f.applied), count_text(f.declined + f.shadow),
                        main_reason(f.reasons_declined));

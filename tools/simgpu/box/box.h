@@ -18,7 +18,8 @@ namespace simgpu {
 constexpr int kMaxDevices = 128;
 constexpr int kMaxProcesses = 1024;
 
-// What libcuda and NVML both report: the driver a box of B200 and Rubin needs, and the CUDA version simgpu implements.
+// What libcuda and NVML both report: the driver a box of B200 and Rubin needs, and the CUDA version simgpu
+// implements.
 constexpr const char* kDriverVersion = "615.23";
 constexpr int kCudaDriverVersion = 13000;
 

@@ -108,7 +108,7 @@ struct Op : std::enable_shared_from_this<Op> {
   std::vector<std::weak_ptr<Op>> dependencies;  // for deadlock reports only
 
   std::vector<exec::Access> extra_accesses;  // of sibling libraries' work
-  std::shared_ptr<RaceState> race;               // only while races are watched
+  std::shared_ptr<RaceState> race;           // only while races are watched
 
   CUresult error = CUDA_SUCCESS;
   std::string error_text;
