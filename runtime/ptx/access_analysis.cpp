@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "runtime/ptx/access/facts.h"
+#include "runtime/ptx/access/induction.h"
 #include "runtime/ptx/access/program.h"
 #include "runtime/ptx/access/transfer.h"
 
@@ -424,6 +425,7 @@ bool Analysis::run() {
     return false;
   }
   if (!graph_.build(out_.reason)) return false;
+  access::Inductions(graph_, flow_).run();
   for (const access::RawAccess& raw : graph_.accesses()) {
     if (!classify(raw)) return false;
   }

@@ -165,6 +165,26 @@ class Generator {
         text_ += "E" + id + ":\n";
       } else if (kind == 2) {
         store();
+      } else if (kind == 3 && loops_ < 4) {  // counts down to 0 exactly, with a register that moves along
+        ++labels_;
+        ++loops_;
+        const std::string c = "%c" + std::to_string(loops_), p = "%p" + std::to_string(3 + labels_ % 60),
+                          moved = reg();
+        const int step = 1 << pick(3);
+        text_ += "and.b32 " + c + ", " + reg() + ", 3; ";
+        if (pick(2))
+          text_ += "add.s32 " + c + ", " + c + ", 1; ";
+        else
+          text_ += "setp.eq.s32 " + p + ", " + c + ", 0; @" + p + " bra E" + id + "; ";
+        text_ += "shl.b32 " + c + ", " + c + ", " + std::to_string(__builtin_ctz(step)) + ";\nL" + id + ":\n";
+        if (pick(2)) operation();
+        store();
+        text_ += "add.s32 " + moved + ", " + moved + ", " +
+                 (pick(2) ? reg() : std::to_string(static_cast<int>(pick(40)) - 20)) + "; ";
+        if (pick(2)) store();
+        text_ += "add.s32 " + c + ", " + c + ", -" + std::to_string(step) + "; setp.ne.s32 " + p + ", " + c +
+                 ", 0; @" + p + " bra L" + id + ";\nE" + id + ":\n";
+        if (pick(2)) store();
       } else {
         operation();
       }

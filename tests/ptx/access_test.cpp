@@ -424,7 +424,8 @@ TEST(Access, LoopsDoNotFoolTheBounds) {
   EXPECT_EQ(evaluate("mov.u32 %r3, 0;\nL: " + store +
                          "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra L;",
                      100),
-            "100000*:w");
+            "100000-100524:w")
+      << "a counter of its own";
   EXPECT_EQ(evaluate("L: " + store + "add.s32 %r2, %r2, -1; setp.lt.s32 %p1, %r2, %r1; @%p1 bra L;", 100),
             "100000*:w");
   EXPECT_EQ(evaluate("L: setp.ge.s32 %p1, %r2, %r1; @%p1 bra E;\n" + store +
@@ -436,6 +437,49 @@ TEST(Access, LoopsDoNotFoolTheBounds) {
             "100000-100376:w");
   EXPECT_EQ(evaluate("setp.ge.s32 %p1, %r2, %r1; @%p1 bra E;\nadd.s32 %r2, %r2, 1000;\n" + store + "E:", 10),
             "104000-104040:w");
+  // Counters that end by meeting a value exactly: only from a multiple of their step.
+  EXPECT_EQ(evaluate("and.b32 %r3, %r1, -4; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; setp.ne.s32 %p1, %r3, 0; @%p1 bra L; E:",
+                     100),
+            "100000-100224:w");
+  EXPECT_EQ(evaluate("and.b32 %r4, %r1, 3; sub.s32 %r3, %r1, %r4; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " +
+                         store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; setp.ne.s32 %p1, %r3, 0; @%p1 bra L; E:",
+                     101),
+            "100000-100224:w");
+  EXPECT_EQ(evaluate("mov.u32 %r3, %r1;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; setp.ne.s32 %p1, %r3, 0; @%p1 bra L;",
+                     100),
+            "100000*:w")
+      << "n may be no multiple of 4";
+  EXPECT_EQ(evaluate("and.b32 %r3, %r1, 7;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -1; setp.ne.s32 %p1, %r3, 0; @%p1 bra L;",
+                     100),
+            "100000*:w")
+      << "n & 7 may be 0, and then the loop turns 2^32 times";
+  EXPECT_EQ(evaluate("and.b32 %r3, %r1, 7; setp.eq.s32 %p1, %r3, 0; @%p1 bra E;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -1; setp.ne.s32 %p1, %r3, 0; @%p1 bra L; E:",
+                     100),
+            "100000-100152:w");
+  EXPECT_EQ(evaluate("and.b32 %r3, %r1, -4; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; @%p5 bra L; setp.ne.s32 %p1, %r3, 0; "
+                         "@%p1 bra L; E:",
+                     100),
+            "100000*:w")
+      << "one way back does not test";
+  EXPECT_EQ(evaluate("mov.u32 %r3, 0; mov.u32 %r5, 1;\nL: " + store +
+                         "add.s32 %r2, %r2, %r5; add.s32 %r5, %r5, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, "
+                         "%r3, 10; @%p1 bra L;",
+                     100),
+            "100000*:w")
+      << "the step grows";
+  EXPECT_EQ(evaluate("mov.u32 %r3, 0;\nO: mov.u32 %r4, 0;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r4, %r4, 1; setp.lt.s32 %p1, %r4, 5; @%p1 bra L; "
+                         "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, "
+                         "%r3, 3; @%p1 bra O;",
+                     100),
+            "100000*:w")
+      << "the inner loop starts where it ended: not a fixed start";
   // A wrapping step: i += 2^30 can pass the test and become negative.
   EXPECT_EQ(evaluate("setp.ge.s32 %p1, %r2, %r1; @%p1 bra E;\nL: " + store +
                          "add.s32 %r2, %r2, 1073741824; setp.lt.s32 %p1, %r2, %r1; @%p1 bra L; E:",

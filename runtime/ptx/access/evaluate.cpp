@@ -34,6 +34,11 @@ Interval join(const Interval& a, const Interval& b) {
   if (b.empty) return a;
   return {std::min(a.low, b.low), std::max(a.high, b.high), false};
 }
+// Infinite stays infinite: divisors are far smaller than the distance between the two limits.
+__int128 floor_divide(__int128 a, int64_t b) {
+  if (b == 1) return a;
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
 Interval make(__int128 low, __int128 high) { return {clamp(low), clamp(high), false}; }
 
 }  // namespace
@@ -138,7 +143,7 @@ Interval Evaluator::bounded(const Polynomial& poly, const std::vector<Bound>& up
   for (const Bound& bound : uppers) {
     if (!holds(bound.checks)) continue;
     const Interval value = polynomial(bound.value);
-    if (!value.empty) result.high = std::min(result.high, value.high);
+    if (!value.empty) result.high = std::min(result.high, floor_divide(value.high, bound.divisor));
   }
   for (const Bound& bound : lowers) {
     if (!holds(bound.checks)) continue;

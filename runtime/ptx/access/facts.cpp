@@ -8,6 +8,20 @@ namespace {
 constexpr size_t kMaxFacts = 48, kMaxBounds = 8;
 constexpr int kMaxDepth = 8;
 
+// A single value that is non-negative whatever its arguments are: x & 15.
+bool is_natural(const ValueGraph& graph, const Polynomial& poly) {
+  if (poly.constant != 0 || poly.terms.size() != 1) return false;
+  const Term& t = poly.terms[0];
+  if (t.degree != 1 || t.factor != 1 || t.symbols[0] < kFirstNode) return false;
+  const Node& node = graph.node(t.symbols[0]);
+  if (node.kind == Node::Kind::below) return true;
+  if (node.kind != Node::Kind::mask) return false;
+  for (const Alternative& arg : node.args) {
+    if (arg.poly.is_constant() && arg.poly.constant >= 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void Facts::compare(const PredicateExpression& e, const Value& small, const Value& large, int64_t minimum,
@@ -46,7 +60,17 @@ void Facts::add(int32_t predicate, bool holds, int depth, std::vector<Fact>& out
         compare(e, e.b, e.a, 1, out);
       return;
     case Kind::equal:
-      if (!holds) return;
+      if (!holds) {
+        // Not zero and never negative: at least one.
+        if (e.b.poly == Polynomial::of(0) && is_natural(graph_, e.a.poly)) {
+          Fact fact;
+          fact.difference = e.a.poly;
+          fact.minimum = 1;
+          fact.checks = e.a.checks;
+          if (out.size() < kMaxFacts) out.push_back(std::move(fact));
+        }
+        return;
+      }
       compare(e, e.a, e.b, 0, out);
       compare(e, e.b, e.a, 0, out);
       return;
@@ -68,6 +92,36 @@ void Facts::add_edge(uint32_t from, uint32_t to, std::vector<Fact>& out) {
     if (block.successors[i] == to && block.conditions[i] != 0)
       add(graph_.block_guard(from), block.conditions[i] > 0, 0, out);
   }
+}
+
+void Facts::differences(int32_t predicate, bool holds, int depth, std::vector<Difference>& out) {
+  using Kind = PredicateExpression::Kind;
+  if (predicate < 0 || depth > kMaxDepth || out.size() >= kMaxBounds) return;
+  const PredicateExpression& e = graph_.predicates()[static_cast<size_t>(predicate)];
+  if (e.kind == Kind::negation) return differences(e.first, !holds, depth + 1, out);
+  if (e.kind == Kind::conjunction || e.kind == Kind::disjunction) {
+    if (holds != (e.kind == Kind::conjunction)) return;
+    differences(e.first, holds, depth + 1, out);
+    differences(e.second, holds, depth + 1, out);
+    return;
+  }
+  if (e.kind != Kind::equal || holds) return;
+  Difference difference;
+  difference.value = e.a.poly;
+  if (!difference.value.add(e.b.poly, -1)) return;
+  difference.checks = e.a.checks;
+  merge_checks(difference.checks, e.b.checks);
+  out.push_back(std::move(difference));
+}
+
+std::vector<Facts::Difference> Facts::different_at_edge(uint32_t from, uint32_t to) {
+  std::vector<Difference> out;
+  const Block& block = flow_.blocks()[from];
+  for (size_t i = 0; i < block.successors.size(); ++i) {
+    if (block.successors[i] == to && block.conditions[i] != 0)
+      differences(graph_.block_guard(from), block.conditions[i] > 0, 0, out);
+  }
+  return out;
 }
 
 const std::vector<Fact>& Facts::at_block(uint32_t block) {
@@ -199,7 +253,9 @@ void apply_facts(ValueGraph& graph, const std::vector<Fact>& facts, Alternative&
     merge_checks(checks, {known->second});
   }
   alternative.checks = std::move(checks);
+  std::vector<Bound> own = std::move(alternative.uppers);  // turn counters of loops come with some
   derive(graph, facts, alternative.poly, alternative.checks, true, alternative.uppers);
+  for (Bound& bound : own) alternative.uppers.push_back(std::move(bound));
   derive(graph, facts, alternative.poly, alternative.checks, false, alternative.lowers);
 }
 

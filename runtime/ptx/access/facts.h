@@ -19,12 +19,20 @@ class Facts {
   const std::vector<Fact>& at_block(uint32_t block);
   std::vector<Fact> at_edge(uint32_t from, uint32_t to);
   std::vector<Fact> at_instruction(uint32_t instruction);
+  // Pairs of values that the condition of this edge says are different.
+  struct Difference {
+    Polynomial value;  // never 0 modulo 2^bits
+    std::vector<uint32_t> checks;
+  };
+  std::vector<Difference> different_at_edge(uint32_t from, uint32_t to);
 
  private:
   void add(int32_t predicate, bool holds, int depth, std::vector<Fact>& out);
   void add_edge(uint32_t from, uint32_t to, std::vector<Fact>& out);
   void compare(const PredicateExpression& e, const Value& small, const Value& large, int64_t minimum,
                std::vector<Fact>& out);
+
+  void differences(int32_t predicate, bool holds, int depth, std::vector<Difference>& out);
 
   ValueGraph& graph_;
   const ControlFlow& flow_;

@@ -58,6 +58,7 @@ void ValueGraph::find_definitions() {
 }
 
 Symbol ValueGraph::add_node(Node node) {
+  if (node.kind != Node::Kind::parameter && node.kind != Node::Kind::variable) node.block = current_block_;
   nodes_.push_back(std::move(node));
   return kFirstNode + static_cast<Symbol>(nodes_.size() - 1);
 }
@@ -139,6 +140,7 @@ Value ValueGraph::read(uint32_t block, Register reg) {
     Node node;
     node.kind = Node::Kind::phi;
     const Symbol symbol = add_node(std::move(node));
+    nodes_.back().block = block;
     pending_.push_back({symbol - kFirstNode, block, reg});
     Value value;
     value.poly = Polynomial::of_symbol(symbol);
@@ -155,6 +157,7 @@ bool ValueGraph::build(std::string& reason) {
   block_guard_.assign(flow_.blocks().size(), -1);
   Transfer transfer(*this);
   for (uint32_t block : flow_.order()) {
+    current_block_ = block;
     for (uint32_t i = flow_.blocks()[block].begin; i < flow_.blocks()[block].end; ++i) {
       if (!transfer.run(block, i, reason)) return false;
       if (nodes_.size() > kMaxNodes) {
@@ -216,8 +219,15 @@ void ValueGraph::simplify_phis() {
       changed = true;
     }
   }
+  resolve_all();
+}
+
+void ValueGraph::resolve_all() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    for (Alternative& arg : nodes_[i].args) resolve(arg.poly, arg.checks);
+    for (Alternative& arg : nodes_[i].args) {
+      resolve(arg.poly, arg.checks);
+      for (Bound& bound : arg.uppers) resolve(bound.value, bound.checks);
+    }
   }
   for (size_t i = 0; i < checks_.size(); ++i) {
     resolve(checks_[i].value, checks_[i].also);
@@ -228,6 +238,23 @@ void ValueGraph::simplify_phis() {
     resolve(e.b.poly, e.b.checks);
   }
   for (LocalStore& store : local_stores_) resolve(store.value.poly, store.value.checks);
+}
+
+bool ValueGraph::substitute(Polynomial& poly, Symbol symbol, const Polynomial& by) {
+  Polynomial result = Polynomial::of(poly.constant);
+  for (const Term& t : poly.terms) {
+    Polynomial product = Polynomial::of(t.factor);
+    for (uint32_t s = 0; s < t.degree; ++s) {
+      Polynomial next;
+      if (!Polynomial::multiply(product, t.symbols[s] == symbol ? by : Polynomial::of_symbol(t.symbols[s]),
+                                next))
+        return false;
+      product = std::move(next);
+    }
+    if (!result.add(product, 1)) return false;
+  }
+  poly = std::move(result);
+  return true;
 }
 
 void ValueGraph::resolve(Polynomial& poly, std::vector<uint32_t>& checks) const {
@@ -244,22 +271,8 @@ void ValueGraph::resolve(Polynomial& poly, std::vector<uint32_t>& checks) const 
       }
     }
     if (!replacement) return;
-    Polynomial result = Polynomial::of(poly.constant);
-    bool ok = true;
-    for (const Term& t : poly.terms) {
-      Polynomial product = Polynomial::of(t.factor);
-      for (uint32_t s = 0; s < t.degree; ++s) {
-        Polynomial next;
-        ok =
-            ok && Polynomial::multiply(
-                      product,
-                      t.symbols[s] == symbol ? replacement->poly : Polynomial::of_symbol(t.symbols[s]), next);
-        product = std::move(next);
-      }
-      ok = ok && result.add(product, 1);
-    }
-    if (!ok) return;  // too large written out: the phi itself says the same
-    poly = std::move(result);
+    if (!substitute(poly, symbol, replacement->poly))
+      return;  // too large written out: the phi itself says the same
     merge_checks(checks, replacement->checks);
   }
 }

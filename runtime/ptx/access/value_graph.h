@@ -17,6 +17,7 @@ namespace shunt::ptx::access {
 struct Bound {
   Polynomial value;
   std::vector<uint32_t> checks;
+  int64_t divisor = 1;  // of upper bounds: poly <= floor(value / divisor)
 };
 
 // "This polynomial lies in the range of a b-bit integer": wherever registers are widened, divided or compared
@@ -65,6 +66,7 @@ struct Node {
   uint8_t bytes = 0;
   bool is_signed = false;
   uint32_t index = 0, offset = 0, amount = 0;
+  uint32_t block = UINT32_MAX;  // where its value is made anew; UINT32_MAX: the same for the whole launch
   std::vector<Alternative> args;
 };
 
@@ -133,6 +135,7 @@ class ValueGraph {
 
  private:
   friend class Transfer;
+  friend class Inductions;
   using Register = uint32_t;
 
   Register register_of(std::string_view name);
@@ -141,6 +144,8 @@ class ValueGraph {
   Value read(uint32_t block, Register reg);
   void fill_phis();
   void simplify_phis();
+  void resolve_all();
+  static bool substitute(Polynomial& poly, Symbol symbol, const Polynomial& by);
   void fill_local_loads();
   Symbol add_node(Node node);
   Value opaque(const std::vector<Value>& from);
@@ -150,6 +155,7 @@ class ValueGraph {
   const Module& module_;
   const Function& kernel_;
   const ControlFlow& flow_;
+  uint32_t current_block_ = UINT32_MAX;
   std::vector<Node> nodes_;
   std::vector<Check> checks_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> check_index_;
