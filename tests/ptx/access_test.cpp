@@ -394,6 +394,8 @@ TEST(Access, IntegerOperations) {
   EXPECT_EQ(range("shl.b32 %r4, %r2, 2; mad.lo.s32 %r3, %r4, 3, %r1;", 5), "100005-101194:w");
   EXPECT_EQ(range("cvt.u32.u16 %r3, %r1;", 65536 + 3), "100000*:w") << "the polynomial is not the low half";
   EXPECT_EQ(range("popc.b32 %r3, %r1;", 0), "100000-100065:w");
+  EXPECT_EQ(range("ld.param.u16 %r3, [n];", 65535), "165535-165536:w") << "extended with zeros";
+  EXPECT_EQ(range("ld.param.u8 %r3, [n];", 200), "100200-100201:w");
 }
 
 TEST(Access, LoopsDoNotFoolTheBounds) {
@@ -480,6 +482,36 @@ TEST(Access, LoopsDoNotFoolTheBounds) {
                      100),
             "100000*:w")
       << "the inner loop starts where it ended: not a fixed start";
+  EXPECT_EQ(evaluate("and.b32 %r3, %r1, -4; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; setp.lt.s32 %p2, %r2, 1000; @%p2 bra L; "
+                         "setp.ne.s32 %p1, %r3, 0; @%p1 bra L; E:",
+                     100),
+            "100000*:w")
+      << "the other way back jumps over 0";
+  EXPECT_EQ(evaluate("mov.u32 %r3, 0; @%p5 bra A; bra L;\nA: add.s32 %r2, %r2, 1000; bra L;\nL: " + store +
+                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 10; @%p1 bra L;",
+                     100),
+            "100000*:w")
+      << "two starts";
+  EXPECT_EQ(evaluate("mov.u32 %r3, 0;\nL: " + store +
+                         "add.s32 %r3, %r3, 1; setp.ge.s32 %p1, %r3, 10; @%p1 bra E; @%p5 bra B; add.s32 "
+                         "%r2, %r2, 1; bra L;\nB: add.s32 %r2, %r2, "
+                         "100; bra L;\nE:",
+                     100),
+            "100000*:w")
+      << "two steps";
+  EXPECT_EQ(evaluate("mov.u32 %r3, 0; add.s32 %r2, %r2, 10;\nL: " + store +
+                         "add.s32 %r4, %r2, 1; cvt.u32.u8 %r2, %r4; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, "
+                         "%r3, 300; @%p1 bra L;",
+                     100),
+            "100000*:w")
+      << "the moving register wraps at 8 bits";
+  EXPECT_EQ(
+      evaluate("mov.u32 %r3, %r1;\nL: " + store +
+                   "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, 4; setp.lt.s32 %p1, %r3, 2147483647; @%p1 bra L;",
+               2147483640),
+      "100000*:w")
+      << "the counter wraps before it meets its limit";
   // A wrapping step: i += 2^30 can pass the test and become negative.
   EXPECT_EQ(evaluate("setp.ge.s32 %p1, %r2, %r1; @%p1 bra E;\nL: " + store +
                          "add.s32 %r2, %r2, 1073741824; setp.lt.s32 %p1, %r2, %r1; @%p1 bra L; E:",
