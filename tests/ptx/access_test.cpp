@@ -482,11 +482,13 @@ TEST(Access, LoopsDoNotFoolTheBounds) {
                      100),
             "100000*:w")
       << "the inner loop starts where it ended: not a fixed start";
-  EXPECT_EQ(evaluate("and.b32 %r3, %r1, -4; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " + store +
-                         "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, -4; setp.lt.s32 %p2, %r2, 1000; @%p2 bra L; "
-                         "setp.ne.s32 %p1, %r3, 0; @%p1 bra L; E:",
-                     100),
-            "100000*:w")
+  EXPECT_EQ(
+      evaluate("and.b32 %r3, %r1, -4; mov.u32 %r5, 0; setp.lt.s32 %p1, %r1, 4; @%p1 bra E;\nL: " + store +
+                   "add.s32 %r2, %r2, 1; add.s32 %r5, %r5, 1; add.s32 %r3, %r3, -4; setp.lt.s32 %p2, %r5, "
+                   "1000; @%p2 bra L; setp.ne.s32 %p1, "
+                   "%r3, 0; @%p1 bra L; E:",
+               100),
+      "100000*:w")
       << "the other way back jumps over 0";
   EXPECT_EQ(evaluate("mov.u32 %r3, 0; @%p5 bra A; bra L;\nA: add.s32 %r2, %r2, 1000; bra L;\nL: " + store +
                          "add.s32 %r2, %r2, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 10; @%p1 bra L;",
