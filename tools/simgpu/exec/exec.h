@@ -168,8 +168,9 @@ class Execution {
 class TextureSource {
  public:
   virtual ~TextureSource() = default;
-  // geom: 1,2,3 dimensions; coordinates as float or integer texels; out: four 32-bit channels. false: bad
-  // handle.
+  // Element 3 of the coordinates is the layer of layered textures and surfaces, element 0 of surfaces is in
+  // bytes. geom: 1,2,3 dimensions; coordinates as float or integer texels; out: four 32-bit channels. false:
+  // bad handle.
   virtual bool sample(uint64_t handle, int geom, bool layered, bool float_coords, const float* xyz,
                       const int32_t* ixyz, float lod, uint32_t out[4]) const = 0;
   virtual bool surface(uint64_t handle, int geom, const int32_t* xyz_bytes_x, void* data, uint32_t bytes,

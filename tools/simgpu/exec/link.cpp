@@ -357,6 +357,21 @@ class Builder {
     return known[f] = r;
   }
 
+  // An estimate from the rows in use. Like the assembler it keeps within the launch bounds; without bounds
+  // within what lets the largest block start, since an estimate must not refuse a launch that hardware takes.
+  static uint32_t registers(const ptx::Function& src, const Function& fn) {
+    uint64_t threads = 1;
+    for (int d = 0; d < 3; ++d)
+      threads *= src.reqntid[d] ? src.reqntid[d] : src.maxntid[d] ? src.maxntid[d] : 1;
+    const bool bounded = src.reqntid[0] || src.maxntid[0];
+    threads = bounded ? (threads + 31) / 32 * 32 : 1024;
+    if (src.minnctapersm && threads * src.minnctapersm <= 2048) threads *= src.minnctapersm;
+    uint32_t limit =
+        static_cast<uint32_t>(std::min<uint64_t>(255, std::max<uint64_t>(16, 65536 / threads / 8 * 8)));
+    if (src.maxnreg) limit = std::min(limit, src.maxnreg);
+    return std::min(limit, std::max(16u, fn.frame32 / 128 + 2 * (fn.frame64 / 256)));
+  }
+
   void make_kernels() {
     std::vector<uint8_t> state(program_->functions.size(), 0);
     std::vector<Need> known(program_->functions.size());
@@ -379,8 +394,7 @@ class Builder {
       k.param_bytes = static_cast<uint32_t>(off);
       k.static_shared = static_cast<uint32_t>(static_shared_[f]);
       k.local_bytes = static_cast<uint32_t>(fn.local_bytes);
-      k.registers = std::min(255u, std::max(16u, fn.frame32 / 128 + 2 * (fn.frame64 / 256)));
-      if (src.maxnreg) k.registers = std::min(k.registers, src.maxnreg);
+      k.registers = registers(src, fn);
       std::memcpy(k.maxntid, src.maxntid, sizeof(k.maxntid));
       std::memcpy(k.reqntid, src.reqntid, sizeof(k.reqntid));
       std::memcpy(k.cluster, src.reqnctapercluster, sizeof(k.cluster));
