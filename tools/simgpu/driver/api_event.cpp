@@ -107,7 +107,7 @@ SIMGPU_API cuEventSynchronize(CUevent hEvent) {
     SIMGPU_TRY(capture_check(CaptureQuestion::event_query, context.get(), nullptr, event));
     SIMGPU_TRY(fault_point("event_sync", CUDA_ERROR_LAUNCH_FAILED));
     if (g_ipc_event_query && event->ipc) return g_ipc_event_query(lock, *event, true);
-    return wait_for(lock, *context, {event->record});
+    return wait_for(lock, *context, {event->record}, event);
   });
 }
 

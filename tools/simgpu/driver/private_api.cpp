@@ -103,7 +103,16 @@ void forward(void* user, const Record& r) {
                     r.copy_kind,
                     r.result,
                     r.graph_id,
-                    r.graph_node_id};
+                    r.graph_node_id,
+                    r.serial,
+                    {r.cluster[0], r.cluster[1], r.cluster[2]},
+                    r.local_bytes,
+                    r.value,
+                    r.src_memory,
+                    r.dst_memory,
+                    r.src_device,
+                    r.dst_device,
+                    r.handle};
   s->callback(s->user, &out);
 }
 }  // namespace
@@ -192,6 +201,17 @@ SIMGPU_PRIVATE void simgpu_set_api_callback(void (*callback)(void*, const char*,
                                             void* user) {
   set_api_callback(callback, user);
 }
+SIMGPU_PRIVATE void simgpu_unfinished(void (*callback)(void*, const simgpu_record*), void* user) {
+  Subscription to{callback, user};
+  Lock lock(Engine::get().mutex());
+  Engine::get().for_unfinished([&](const Op& op) {
+    Record r;
+    if (!describe_op(op, r)) return;
+    r.start_ns = r.end_ns = 0;
+    forward(&to, r);
+  });
+}
+SIMGPU_PRIVATE void simgpu_quiet(int change) { thread_state().api_depth += change; }
 SIMGPU_PRIVATE uint64_t simgpu_correlation(void) { return current_correlation(); }
 
 SIMGPU_PRIVATE uint64_t simgpu_graph_id(void* handle) {

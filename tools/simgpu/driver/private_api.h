@@ -94,10 +94,20 @@ typedef struct {
   int copy_kind; /* CUPTI's: 1 HtoD 2 DtoH 8 DtoD 9 HtoH 10 PtoP */
   int result;
   uint64_t graph_id, graph_node_id; /* 0 outside graphs; a graph launch's own record has node 0 */
+  uint64_t serial;                  /* of the execution; 0 for records of calls and waits */
+  uint32_t cluster[3], local_bytes, value;
+  int src_memory, dst_memory, src_device, dst_device; /* CUPTI's memory kinds; devices of a copy or fill */
+  uint64_t handle;                                    /* of the stream or event a wait is about */
 } simgpu_record;
 /* The callback may run under the driver's lock and must not call CUDA or block. Returns an id. */
 int simgpu_subscribe(void (*callback)(void* user, const simgpu_record* record), void* user);
 void simgpu_unsubscribe(int id);
+/* Calls back for everything submitted and not finished, oldest first, under the driver's lock; start and end
+ * are 0. Not from a subscriber's callback. */
+void simgpu_unfinished(void (*callback)(void* user, const simgpu_record* record), void* user);
+/* +1: from here API calls of this thread cost no virtual time and make no records and no callbacks, until -1.
+ */
+void simgpu_quiet(int change);
 /* Entry (exit = 0) and exit (1) of every API function on the calling thread, without the driver's lock. One
  * subscriber. */
 void simgpu_set_api_callback(void (*callback)(void* user, const char* function, int exit, int result,

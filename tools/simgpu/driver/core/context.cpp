@@ -7,9 +7,9 @@
 #include "tools/simgpu/driver/core/capture.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/faults.h"
-#include "tools/simgpu/driver/core/host_pages.h"
-#include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/graph_memory.h"
+#include "tools/simgpu/driver/core/hooks.h"
+#include "tools/simgpu/driver/core/host_pages.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/module.h"
 #include "tools/simgpu/driver/core/ops.h"
@@ -241,7 +241,7 @@ std::vector<OpRef> stream_targets(const Stream& stream) {
 
 std::vector<OpRef> context_targets(const Context& context) { return Engine::get().unfinished(context); }
 
-CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& targets) {
+CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& targets, const Object* about) {
   auto keep = shared(&context);
   const uint64_t start_ns = host_now();
   const Engine::Wait result = Engine::get().wait(lock, targets);
@@ -258,6 +258,8 @@ CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& target
     record.context_id = context.id;
     record.thread = thread_state().id;
     record.correlation = current_correlation();
+    if (about && about->kind == Kind::stream) record.stream_id = static_cast<const Stream*>(about)->id;
+    record.handle = about ? about->handle : 0;
     timeline_emit(record);
   }
   return context.sticky.load();
@@ -268,7 +270,7 @@ CUresult synchronize_stream(Lock& lock, Stream& stream) {
   if (!context) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const CUresult objection = capture_check(CaptureQuestion::stream_sync, context.get(), &stream);
   if (objection != CUDA_SUCCESS) return objection;
-  const CUresult result = wait_for(lock, *context, stream_targets(stream));
+  const CUresult result = wait_for(lock, *context, stream_targets(stream), &stream);
   if (races_watched()) race_host_synced(stream);
   return result;
 }

@@ -108,7 +108,9 @@ CUresult submit(Lock& lock, const std::shared_ptr<Stream>& stream, std::shared_p
 std::vector<OpRef> stream_targets(const Stream& stream);
 std::vector<OpRef> context_targets(const Context& context);
 // Host waits. They flush printf, and answer the sticky error or LAUNCH_TIMEOUT for a deadlock.
-CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& targets);
+// `about`: the stream or event waited for, for the timeline's record.
+CUresult wait_for(Lock& lock, Context& context, const std::vector<OpRef>& targets,
+                  const Object* about = nullptr);
 CUresult synchronize_stream(Lock& lock, Stream& stream);
 CUresult synchronize_context(Lock& lock, Context& context);
 void flush_printf(Context& context);

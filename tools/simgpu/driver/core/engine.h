@@ -53,6 +53,10 @@ class Engine {
   void abandon(Context& context);
   // All unfinished ops of a context, oldest first.
   std::vector<OpRef> unfinished(const Context& context) const;
+  template <class F>
+  void for_unfinished(F&& f) const {
+    for (const auto& [seq, op] : unfinished_) f(*op);
+  }
 
   void note_api_call() { ++api_calls_; }
   void after_fork_in_child();

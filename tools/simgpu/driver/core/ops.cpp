@@ -342,7 +342,8 @@ Cost CopyBody::cost(const Op& op) const {
 
 namespace {
 // Rows of a box; rows that touch each other are one interval.
-void add_rows(const CopyPlace& place, uint64_t width, uint64_t height, uint64_t depth, exec::Access::Kind kind, std::vector<exec::Access>& out) {
+void add_rows(const CopyPlace& place, uint64_t width, uint64_t height, uint64_t depth,
+              exec::Access::Kind kind, std::vector<exec::Access>& out) {
   for (uint64_t z = 0; z < depth; ++z) {
     for (uint64_t y = 0; y < height; ++y) {
       const uint64_t base = place.address + z * place.slice + y * place.pitch;
@@ -357,7 +358,8 @@ void add_rows(const CopyPlace& place, uint64_t width, uint64_t height, uint64_t 
 }  // namespace
 void CopyBody::accesses(const Op&, std::vector<exec::Access>& out) const {
   if (!shape.bytes()) return;
-  if (src.allocation && staged.empty()) add_rows(shape.src, shape.width, shape.height, shape.depth, exec::Access::read, out);
+  if (src.allocation && staged.empty())
+    add_rows(shape.src, shape.width, shape.height, shape.depth, exec::Access::read, out);
   if (dst.allocation) add_rows(shape.dst, shape.width, shape.height, shape.depth, exec::Access::write, out);
 }
 void MemsetBody::accesses(const Op&, std::vector<exec::Access>& out) const {
@@ -465,6 +467,26 @@ void record_op(const Op& op) {
   }
   if (!timeline_active()) return;
   Record r;
+  if (describe_op(op, r)) timeline_emit(r);
+}
+
+namespace {
+int memory_kind(const Location& location) {  // CUPTI's numbering
+  switch (location.where) {
+    case Where::pageable:
+      return 1;
+    case Where::pinned:
+      return 2;
+    case Where::device:
+      return 3;
+    case Where::managed:
+      return 5;
+  }
+  return 0;
+}
+}  // namespace
+
+bool describe_op(const Op& op, Record& r) {
   switch (op.body->kind) {
     case OpKind::kernel: {
       const KernelLaunch& l = static_cast<const KernelBody&>(*op.body).launch;
@@ -475,20 +497,29 @@ void record_op(const Op& op) {
       r.dynamic_shared = l.dynamic_shared;
       r.static_shared = info.static_shared;
       r.registers = info.registers;
+      r.cluster[0] = l.cluster.x, r.cluster[1] = l.cluster.y, r.cluster[2] = l.cluster.z;
       break;
     }
-    case OpKind::memcpy:
+    case OpKind::memcpy: {
+      const auto& copy = static_cast<const CopyBody&>(*op.body);
       r.kind = "memcpy";
-      r.copy_kind = static_cast<const CopyBody&>(*op.body).copy_kind();
+      r.copy_kind = copy.copy_kind();
+      r.src_memory = memory_kind(copy.src), r.src_device = copy.src.device;
+      r.dst_memory = memory_kind(copy.dst), r.dst_device = copy.dst.device;
       break;
-    case OpKind::memset:
+    }
+    case OpKind::memset: {
+      const auto& fill = static_cast<const MemsetBody&>(*op.body);
       r.kind = "memset";
+      r.value = fill.value;
+      r.dst_memory = memory_kind(fill.where), r.dst_device = fill.where.device;
       break;
+    }
     case OpKind::host_function:
       r.kind = "host_function";
       break;
     case OpKind::graph_begin:
-      return;  // the graph's one record is that of its end
+      return false;  // the graph's one record is that of its end
     case OpKind::graph_end:
       r.kind = "graph";
       break;
@@ -522,6 +553,7 @@ void record_op(const Op& op) {
   r.result = int(op.error);
   r.graph_id = op.graph_id;
   r.graph_node_id = op.graph_node_id;
-  timeline_emit(r);
+  r.serial = op.seq;
+  return true;
 }
 }  // namespace simgpu::driver

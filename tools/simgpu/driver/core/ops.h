@@ -171,6 +171,8 @@ CUresult locate(uint64_t address, uint64_t bytes, Location& out);
 uint8_t* host_bytes(uint64_t address);
 // Emits the timeline record of a completed op.
 void record_op(const Op& op);
+// The timeline's record of an op, finished or not; false for ops without one.
+bool describe_op(const Op& op, struct Record& record);
 // Seconds-per-byte models shared by copies and prefetches.
 double link_bytes_per_s(int device_a, int device_b /* -1 host */);
 }  // namespace simgpu::driver

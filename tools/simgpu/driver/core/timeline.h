@@ -19,6 +19,12 @@ struct Record {
   int result = 0;
   // Nodes of graph launches, and the launch itself (kind graph, node 0).
   uint64_t graph_id = 0, graph_node_id = 0;
+  // For CUPTI, not in the file: the execution (0: none), clusters, local bytes a thread, memory kinds in
+  // CUPTI's numbering, devices of a copy, the pattern of a fill, what a wait or an event is about.
+  uint64_t serial = 0;
+  uint32_t cluster[3] = {0, 0, 0}, local_bytes = 0, value = 0;
+  int src_memory = 0, dst_memory = 0, src_device = -1, dst_device = -1;
+  uint64_t handle = 0;  // CUstream or CUevent
 };
 bool timeline_active();
 void timeline_emit(const Record& record);
