@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "tests/driver/driver_test.h"
 
@@ -84,6 +86,40 @@ TEST_F(Program, DISABLED_Mixed) {
   printf("out: sum %u\nout: ms %.9f\n", sum, double(ms));
 }
 
+// Four host threads drive one device each way they like; what they print depends on the order in which they
+// entered.
+TEST_F(Program, DISABLED_Threads) {
+  load();
+  CUdeviceptr cell;
+  OK(cuMemAlloc(&cell, 4096));
+  OK(cuMemsetD32(cell, 0, 1024));
+  OK(cuCtxSynchronize());
+  CUfunction burn = kernel("burn");
+  std::vector<std::thread> threads;
+  std::mutex order_mutex;
+  std::string order;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      cuCtxSetCurrent(context);
+      CUstream s;
+      cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+      for (int i = 0; i < 12; ++i) {
+        volatile double x = 1;
+        for (int k = 0; k < 1000 * ((t * 7 + i * 3) % 5); ++k) x = x * 1.0001;  // uneven work between calls
+        CUdeviceptr p = cell + CUdeviceptr(t) * 1024;
+        int rounds = 100 + 50 * t;
+        void* args[] = {&p, &rounds};
+        cuLaunchKernel(burn, 1, 1, 1, 32, 1, 1, 0, s, args, nullptr);
+        if (i % 4 == 3) cuStreamSynchronize(s);
+        std::lock_guard<std::mutex> lock(order_mutex);
+        order += char('a' + t);
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  printf("out: %s\n", order.c_str());
+}
+
 // Two streams write one cell without an order between them.
 TEST_F(Program, DISABLED_Racy) {
   load();
@@ -137,6 +173,25 @@ TEST(Clock, SeedsReachOtherOrdersOfRacyPrograms) {
   for (int seed = 0; seed < 16; ++seed) seen.insert(child("SIMGPU_SEED=" + std::to_string(seed), "Racy").out);
   EXPECT_TRUE(seen.count("out: 1\n")) << seen.size();
   EXPECT_TRUE(seen.count("out: 2\n")) << seen.size();
+}
+
+TEST(Clock, ThreadsEnterInADecidedOrder) {
+  const Ran first = child("SIMGPU_SEED=5", "Threads"), second = child("SIMGPU_SEED=5", "Threads");
+  EXPECT_EQ(first.out.size(), 6u + 48u);
+  EXPECT_EQ(first.timeline, second.timeline);
+  std::set<std::string> orders;
+  for (int seed = 0; seed < 5; ++seed)
+    orders.insert(child("SIMGPU_SEED=" + std::to_string(seed), "Threads").timeline);
+  EXPECT_GE(orders.size(), 4u);
+  char path[] = "/tmp/simgpu_schedule_XXXXXX";
+  close(mkstemp(path));
+  const Ran recorded = child(std::string("SIMGPU_SEED=9 SIMGPU_SCHEDULE=") + path, "Threads");
+  EXPECT_GT(driver_test::read_file(path).size(), 120u);
+  const Ran replayed = child(std::string("SIMGPU_SEED=9 SIMGPU_SCHEDULE=") + path, "Threads");
+  EXPECT_EQ(recorded.timeline, replayed.timeline);
+  const Ran other_seed = child(std::string("SIMGPU_SEED=0 SIMGPU_SCHEDULE=") + path, "Threads");
+  EXPECT_EQ(other_seed.out.size(), recorded.out.size());
+  unlink(path);
 }
 
 TEST(Clock, HybridChargesTheHostsOwnTime) {

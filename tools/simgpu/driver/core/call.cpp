@@ -1,5 +1,7 @@
 #include "tools/simgpu/driver/core/call.h"
 
+#include "tools/simgpu/driver/core/schedule.h"
+
 namespace simgpu::driver {
 
 CallFrame::CallFrame(const char* name, unsigned flags) : name(name), flags(flags) {
@@ -12,6 +14,9 @@ CallFrame::CallFrame(const char* name, unsigned flags) : name(name), flags(flags
     }
   }
   if (state.api_depth++ > 0) return;
+  scheduled = schedule_active() && ((flags & kNeedsInit) || !(flags & kNoTime)) && !state.in_callback &&
+              !is_forked_child();
+  if (scheduled) schedule_enter();
   if (refused == CUDA_SUCCESS && faults_active()) refused = fault_point("call", CUDA_ERROR_UNKNOWN, name);
   if (flags & kNoTime) return;
   uint64_t cost = 300;
@@ -24,6 +29,12 @@ CallFrame::CallFrame(const char* name, unsigned flags) : name(name), flags(flags
 
 CallFrame::~CallFrame() {
   ThreadState& state = thread_state();
+  struct Leave {
+    bool scheduled;
+    ~Leave() {
+      if (scheduled) schedule_leave();
+    }
+  } leave{scheduled};
   if (--state.api_depth > 0 || (flags & kNoTime)) return;
   clock_leave();
   call_api_callback(name, 1, int(result));

@@ -33,6 +33,7 @@ struct CallFrame {
   unsigned flags;
   uint64_t start_ns = 0;
   CUresult result = CUDA_SUCCESS;
+  bool scheduled = false;
 };
 
 template <class F>

@@ -9,6 +9,7 @@
 
 #include "tools/simgpu/driver/core/handles.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/schedule.h"
 #include "tools/simgpu/driver/core/thread_state.h"
 
 namespace simgpu::driver {
@@ -26,6 +27,7 @@ CallbackThread& callback_thread() {
 
 void* callback_main(void*) {
   pthread_setname_np(pthread_self(), "simgpu-callback");
+  if (schedule_active()) schedule_own_thread();
   CallbackThread& self = callback_thread();
   thread_state().in_callback = true;
   while (true) {

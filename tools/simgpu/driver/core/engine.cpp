@@ -14,6 +14,7 @@
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/ops.h"
 #include "tools/simgpu/driver/core/race.h"
+#include "tools/simgpu/driver/core/schedule.h"
 #include "tools/simgpu/driver/core/thread_state.h"
 
 namespace simgpu::driver {
@@ -439,6 +440,11 @@ Engine::Wait Engine::wait_until(Lock& lock, const std::function<bool()>& ready) 
       report_deadlock("nothing left that could run");
       return Wait::deadlock;
     }
+    if (schedule_active()) {  // another host thread may have to act first
+      lock.unlock();
+      schedule_step_aside();
+      lock.lock();
+    }
     changed_.wait_for(lock, std::chrono::microseconds(200));
     if (seen_changes != changes_ || seen_calls != api_calls_) {
       seen_changes = changes_;
@@ -563,6 +569,7 @@ void Engine::start_progress_thread() {
 // there. Ends after a second without work; link() starts another.
 void Engine::progress_main() {
   pthread_setname_np(pthread_self(), "simgpu-progress");
+  if (schedule_active()) schedule_own_thread();
   Lock lock(mutex_);
   uint64_t seen_calls = api_calls_;
   int quiet_ticks = 0, idle_ticks = 0;
