@@ -353,6 +353,8 @@ bool Lowering::finish(ProgramImpl& program) {
   std::vector<Jump> jumps;
   std::vector<Fixups::Table> tables;
   const uint32_t first = static_cast<uint32_t>(program.insts.size());
+  function.inst_begin = first;
+  function.block_begin = static_cast<uint32_t>(program.blocks.size());
   for (uint32_t b = 0; b < g.blocks.size(); ++b) {
     const BasicBlock& block = g.blocks[b];
     head_at[b] = static_cast<uint32_t>(program.insts.size());
@@ -408,6 +410,8 @@ bool Lowering::finish(ProgramImpl& program) {
     program.insts[head_index].imm = counted ? counted : 1;
     program.blocks.push_back(info);
   }
+  function.inst_end = static_cast<uint32_t>(program.insts.size());
+  function.block_end = static_cast<uint32_t>(program.blocks.size());
   Fixups& fix = linker.fixups;
   for (const Jump& j : jumps) fix.jumps.push_back({j.inst, head_at[j.block], j.meeting});
   for (auto& t : tables) {

@@ -139,10 +139,10 @@ void ExecutionImpl::start_worker(Worker& w) {
   w.execution = this;
   w.regions.assign(1, RegionEntry{~0ull, 0, nullptr, false, false, false, false});
   w.regions.reserve(64);
-  w.region_of.assign(program.insts.size(), 0);
+  w.region_of.assign(code.inst_end - code.inst_begin, 0);
   if (w.block_threads.empty()) {
-    w.block_threads.assign(program.blocks.size(), 0);
-    w.block_warps.assign(program.blocks.size(), 0);
+    w.block_threads.assign(code.block_end - code.block_begin, 0);
+    w.block_warps.assign(code.block_end - code.block_begin, 0);
   }
   Ctx& c = w.ctx;
   c.base[kConstants] = program.constants;
@@ -150,9 +150,9 @@ void ExecutionImpl::start_worker(Worker& w) {
   c.params = params.get();
   c.param_bytes = info.param_bytes;
   c.regions = w.regions.data();
-  c.region_of = w.region_of.data();
-  c.block_threads = w.block_threads.data();
-  c.block_warps = w.block_warps.data();
+  c.region_of = w.region_of.data() - code.inst_begin;  // indexed by Inst::id
+  c.block_threads = w.block_threads.data() - code.block_begin;
+  c.block_warps = w.block_warps.data() - code.block_begin;
   c.record = launch.record_accesses;
   c.stats = &w.stats;
   c.worker = &w;
@@ -286,7 +286,7 @@ void ExecutionImpl::finish() {
     for (size_t b = 0; b < w->block_threads.size(); ++b) {
       const uint64_t n = w->block_threads[b];
       if (n == 0) continue;
-      const BlockInfo& k = program.blocks[b];
+      const BlockInfo& k = program.blocks[code.block_begin + b];
       const auto ops = [&](OpClass c) { return n * k.ops[static_cast<size_t>(c)]; };
       t.thread_instructions += n * k.instructions;
       t.warp_instructions += w->block_warps[b] * k.instructions;
@@ -323,7 +323,7 @@ RegionEntry* find_region(Ctx* c, const Inst* i, uint64_t address, uint64_t bytes
     RegionEntry& r = w.regions[k];
     if (address >= r.base && address < r.end) {
       if (bytes > r.end - address) return nullptr;
-      if (i) w.region_of[i->id] = static_cast<uint16_t>(k);
+      if (i) c->region_of[i->id] = static_cast<uint16_t>(k);
       return &r;
     }
   }
@@ -350,7 +350,7 @@ RegionEntry* find_region(Ctx* c, const Inst* i, uint64_t address, uint64_t bytes
     w.regions[1] = entry;
   }
   c->regions = w.regions.data();
-  if (i) w.region_of[i->id] = static_cast<uint16_t>(slot);
+  if (i) c->region_of[i->id] = static_cast<uint16_t>(slot);
   return &w.regions[slot];
 }
 

@@ -402,7 +402,18 @@ class Builder {
       KernelCode code;
       code.function = &fn;
       code.dynamic_shared_base = static_cast<uint32_t>((static_shared_[f] + 15) / 16 * 16);
+      code.inst_begin = fn.inst_begin;
+      code.inst_end = fn.inst_end;
+      code.block_begin = fn.block_begin;
+      code.block_end = fn.block_end;
       for (size_t g : closure(f)) {
+        const Function& reached = *program_->functions[g];
+        if (reached.defined) {
+          code.inst_begin = std::min(code.inst_begin, reached.inst_begin);
+          code.inst_end = std::max(code.inst_end, reached.inst_end);
+          code.block_begin = std::min(code.block_begin, reached.block_begin);
+          code.block_end = std::max(code.block_end, reached.block_end);
+        }
         k.order_dependent = k.order_dependent || lowering_flags_[g].order_dependent;
         k.uses_grid_sync = k.uses_grid_sync || lowering_flags_[g].uses_grid_sync;
         code.serial = code.serial || program_->functions[g]->builtin != nullptr;

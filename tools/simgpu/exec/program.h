@@ -37,6 +37,8 @@ struct Function {
   uint32_t out_words = 0;                         // words of outgoing arguments and results, beyond frame32
   uint32_t param_words = 0, return_words = 0;
   uint64_t local_bytes = 0;  // own frame of local memory
+  uint32_t inst_begin = 0, inst_end = 0, block_begin = 0,
+           block_end = 0;  // ranges in ProgramImpl::insts, blocks
   bool uses_alloca = false;
   Fn builtin = nullptr;           // vprintf, malloc, ...: arguments lie in the caller's out words
   std::vector<uint32_t> callees;  // for stack depth and shared memory
@@ -62,6 +64,8 @@ struct SymbolRow {
 
 struct KernelCode {
   const Function* function = nullptr;
+  // What this kernel can reach: launches keep counters and caches for these only.
+  uint32_t inst_begin = 0, inst_end = 0, block_begin = 0, block_end = 0;
   uint32_t dynamic_shared_base = 0;            // first byte of extern shared arrays
   uint64_t rows32 = 0, rows64 = 0, preds = 0;  // stack needed without recursion
   uint64_t local_bytes = 0;                    // per thread, without recursion
