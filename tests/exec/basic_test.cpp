@@ -1,4 +1,6 @@
 // Ordinary kernels, end to end through nvcc.
+#include <algorithm>
+
 #include "tests/exec/fixture.h"
 
 namespace simgpu::exec::test {
@@ -133,6 +135,70 @@ __global__ void k(int* out, S s, int n) {
     ASSERT_EQ(d.memory.host<int>(p)[i], f + s.a[i % 5] + 7 + (i & 1 ? 3 * i : 2 * i)) << i;
   }
   EXPECT_EQ(r.printed, "i=0 f=0.00 s=text p=%\ni=1 f=1.50 s=text p=%\ni=2 f=3.00 s=text p=%\n");
+}
+
+TEST(Exec, ParametersLocalConstantHeap) {
+  Device d;
+  ASSERT_TRUE(d.load(nvcc_ptx(R"(
+struct S { int a[16]; long long b; };
+__constant__ int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+__device__ int counter = 5;
+__device__ int* where = &counter;
+__device__ __noinline__ int through(const S* s, int i) { return s->a[i] + (int)s->b; }
+__device__ __noinline__ void swap_down(int* a, int i) { int t = a[i]; a[i] = a[i + 1]; a[i + 1] = t; }
+__global__ void k(const __grid_constant__ S s, S t, int* out, int n) {
+  int i = threadIdx.x, local[8];
+  for (int j = 0; j < 8; ++j) local[j] = table[(j + i) & 7] * (j + 1);
+  for (int r = 0; r < n; ++r) for (int j = 0; j + 1 < n - r; ++j) if (local[j] > local[j + 1]) swap_down(local, j);
+  int* p = (int*)malloc(16 * sizeof(int));
+  for (int j = 0; j < 16; ++j) p[j] = t.a[(j * i) & 15];
+  int sum = 0;
+  for (int j = 0; j < 16; ++j) sum += p[j] * (j + 1);
+  free(p);
+  out[i] = through(&s, i & 15) + local[i & 7] * 1000 + sum + *where;
+}
+__global__ void wide(const int4* a, int4* b, const double2* c, double2* e, const uchar4* f, short2* g) {
+  int i = threadIdx.x; int4 v = a[i]; b[31 - i] = make_int4(v.w, v.z, v.y, v.x); double2 x = c[i]; if (i & 1) e[i] = make_double2(x.y, x.x); uchar4 q = f[i]; g[i] = make_short2(q.x - q.w, q.y * q.z);
+})")));
+  struct S {
+    int a[16];
+    long long b;
+  } s{}, t{};
+  for (int i = 0; i < 16; ++i) {
+    s.a[i] = i * i;
+    t.a[i] = 7 - i;
+  }
+  s.b = 11;
+  const uint64_t p = d.memory.allocate(128 * 4);
+  d.ok("k", {1}, {128}, args(s, t, p, 8));
+  const int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+  for (int i = 0; i < 128; ++i) {
+    std::vector<int> local(8);
+    for (int j = 0; j < 8; ++j) local[static_cast<size_t>(j)] = table[(j + i) & 7] * (j + 1);
+    std::sort(local.begin(), local.end());
+    int sum = 0;
+    for (int j = 0; j < 16; ++j) sum += t.a[(j * i) & 15] * (j + 1);
+    ASSERT_EQ(d.memory.host<int>(p)[i], s.a[i & 15] + 11 + local[static_cast<size_t>(i & 7)] * 1000 + sum + 5)
+        << i;
+  }
+  std::vector<int> a(128);
+  std::vector<double> c(64);
+  std::vector<unsigned char> f(128);
+  for (size_t i = 0; i < 128; ++i) {
+    a[i] = static_cast<int>(i * 3);
+    f[i] = static_cast<unsigned char>(i * 37);
+  }
+  for (size_t i = 0; i < 64; ++i) c[i] = static_cast<double>(i) / 3;
+  const uint64_t pa = d.memory.upload(a), pb = d.memory.allocate(512), pc = d.memory.upload(c),
+                 pe = d.memory.allocate(512), pf = d.memory.upload(f), pg = d.memory.allocate(128);
+  d.ok("wide", {1}, {32}, args(pa, pb, pc, pe, pf, pg));
+  for (size_t i = 0; i < 32; ++i) {
+    for (size_t j = 0; j < 4; ++j) ASSERT_EQ(d.memory.host<int>(pb)[(31 - i) * 4 + j], a[i * 4 + 3 - j]);
+    for (size_t j = 0; j < 2; ++j)
+      ASSERT_EQ(d.memory.host<double>(pe)[i * 2 + j], i & 1 ? c[i * 2 + 1 - j] : 0.0);
+    ASSERT_EQ(d.memory.host<short>(pg)[i * 2], static_cast<short>(f[i * 4] - f[i * 4 + 3]));
+    ASSERT_EQ(d.memory.host<short>(pg)[i * 2 + 1], static_cast<short>(f[i * 4 + 1] * f[i * 4 + 2]));
+  }
 }
 
 }  // namespace
