@@ -1,6 +1,8 @@
 // Loads and stores. A resolver (by state space and address width) checks bounds and alignment and says
 // whether the lanes' addresses are contiguous, equal or scattered; the load and store loops then only move
 // data. Per instruction set.
+#include <emmintrin.h>
+
 #include <type_traits>
 
 #include "tools/simgpu/exec/lanes.h"
@@ -325,6 +327,24 @@ struct Load {
     return i + 1;
   }
 };
+// Moves one lane's vector in pieces of at most 16 bytes, each by one instruction: concurrent blocks then
+// never see half of a 16-byte access, which look-back scans rely on (as on the hardware; on x86 with AVX
+// aligned 16-byte moves are single).
+SIMGPU_INLINE void move_whole(u8* to, const u8* from, u32 bytes) {
+  if (bytes == 4) {
+    __builtin_memcpy(to, from, 4);
+  } else if (bytes == 8) {
+    __builtin_memcpy(to, from, 8);
+  } else if (bytes == 2) {
+    __builtin_memcpy(to, from, 2);
+  } else {
+    for (u32 at = 0; at < bytes; at += 16)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
+}
+inline constexpr u32 kMostVectorBytes = 32;
+
 // Several elements: i->d of them, destinations in i->extra.
 template <class T, class D>
 struct LoadVector {
@@ -334,18 +354,20 @@ struct LoadVector {
     const Resolved how = static_cast<const Resolver*>(i->aux)[M](c, i, i->a, bytes, kRead);
     if (__builtin_expect(how == kFault, 0)) return nullptr;
     [[maybe_unused]] const u32 m = c->mask;
+    alignas(64) u8 in[kLanes][kMostVectorBytes];
+    if (how == kUniform) {
+      move_whole(in[0], c->host, bytes);
+    } else {
+      for (u32 l = 0; l < kLanes; ++l)
+        move_whole(in[l], how == kContiguous ? c->host + static_cast<u64>(l) * bytes : c->ptrs[l], bytes);
+    }
     for (u32 e = 0; e < n; ++e) {
       auto* d = row<Store<D>>(c, i->extra[e]);
-      if (how == kContiguous) {
-        const u8* p = c->host + e * sizeof(T);
-        for (u32 l = 0; l < kLanes; ++l)
-          put<M, D>(d, l, m, static_cast<D>(peek<T>(p + static_cast<u64>(l) * bytes)));
-      } else if (how == kUniform) {
-        const T v = peek<T>(c->host + e * sizeof(T));
+      if (how == kUniform) {
+        const T v = peek<T>(in[0] + e * sizeof(T));
         SIMGPU_LANES put<M, D>(d, l, m, static_cast<D>(v));
       } else {
-        for (u32 l = 0; l < kLanes; ++l)
-          put<M, D>(d, l, m, static_cast<D>(peek<T>(c->ptrs[l] + e * sizeof(T))));
+        for (u32 l = 0; l < kLanes; ++l) put<M, D>(d, l, m, static_cast<D>(peek<T>(in[l] + e * sizeof(T))));
       }
     }
     return i + 1;
@@ -396,16 +418,20 @@ struct StoreVector {
     const u32 n = i->d, bytes = n * static_cast<u32>(sizeof(T));
     const Resolved how = static_cast<const Resolver*>(i->aux)[M](c, i, i->a, bytes, kWrite);
     if (__builtin_expect(how == kFault, 0)) return nullptr;
+    alignas(64) u8 out[kLanes][kMostVectorBytes];
     for (u32 e = 0; e < n; ++e) {
       const auto* s = row<Store<D>>(c, i->extra[e]);
-      for (u32 m = M ? c->mask : kFullMask; m; m &= m - 1) {
-        const u32 l = static_cast<u32>(__builtin_ctz(m));
+      for (u32 l = 0; l < kLanes; ++l) {
         const T v = static_cast<T>(s[l]);
-        u8* p = how == kContiguous ? c->host + static_cast<u64>(l) * bytes
-                : how == kUniform  ? c->host
-                                   : c->ptrs[l];
-        __builtin_memcpy(p + e * sizeof(T), &v, sizeof(T));
+        __builtin_memcpy(out[l] + e * sizeof(T), &v, sizeof(T));
       }
+    }
+    for (u32 m = M ? c->mask : kFullMask; m; m &= m - 1) {
+      const u32 l = static_cast<u32>(__builtin_ctz(m));
+      u8* p = how == kContiguous ? c->host + static_cast<u64>(l) * bytes
+              : how == kUniform  ? c->host
+                                 : c->ptrs[l];
+      move_whole(p, out[l], bytes);
     }
     return i + 1;
   }
