@@ -114,6 +114,9 @@ TEST(SmallFloats, FromEightBits) {  // every pattern, twice
 }
 // Pool threads and what fork leaves of them.
 TEST(Threads, ForkedChildRunsKernels) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer allows no threads after a fork";
+#endif
   const char* source =
       ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<8>; "
       ".reg .b64 %rd<4>; .reg .pred %q;\n"
