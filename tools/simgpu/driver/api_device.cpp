@@ -300,12 +300,9 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
     case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
       v = host_pages;
       break;
+    // cuMemCreate and IPC are not there yet: a program that asks first must not take that path.
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-      v = 1;
-      break;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-      v = 1;
-      break;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
       v = 0;
@@ -368,7 +365,7 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
       v = 0;
       break;
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
-      v = 1;
+      v = 0;
       break;
     case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
       v = hopper ? 4 : 1;
