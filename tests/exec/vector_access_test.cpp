@@ -1,5 +1,7 @@
 // A lane's vector access of up to 16 bytes is seen whole by other blocks: look-back scans (CUB's) pass a
 // value and its status in one 16-byte store.
+#include <thread>
+
 #include "tests/exec/fixture.h"
 
 namespace simgpu::exec::test {
@@ -8,11 +10,11 @@ namespace {
 constexpr const char* kPtx = R"(.version 7.8
 .target sm_75
 .address_size 64
-.visible .entry tear(.param .u64 data, .param .u64 wrong, .param .u32 rounds)
+.visible .entry tear(.param .u64 data, .param .u64 wrong, .param .u32 rounds, .param .u32 role)
 {
   .reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .pred %p<4>;
   ld.param.u64 %rd0, [data]; ld.param.u64 %rd1, [wrong]; ld.param.u32 %r0, [rounds];
-  mov.u32 %r1, %ctaid.x;
+  ld.param.u32 %r1, [role];
   setp.ne.u32 %p0, %r1, 0;
   @%p0 bra reader;
 writer:
@@ -33,10 +35,12 @@ fine:
 
 TEST(VectorAccess, SixteenBytesAreNeverTorn) {
   Device d;
-  d.launch.threads = 2;
   ASSERT_TRUE(d.load(kPtx));
   const uint64_t data = d.memory.allocate(64), wrong = d.memory.allocate(4);
-  for (int i = 0; i < 4; ++i) d.ok("tear", {2}, {1}, args(data, wrong, 400000u));
+  // Two kernels on two host threads, so that they really run at the same time.
+  std::thread writer([&] { d.ok("tear", {1}, {1}, args(data, wrong, 3'000'000u, 0u)); });
+  d.ok("tear", {1}, {1}, args(data, wrong, 3'000'000u, 1u));
+  writer.join();
   EXPECT_EQ(*d.memory.host<uint32_t>(wrong), 0u);
 }
 
