@@ -15,6 +15,7 @@
 #include "runtime/config/hints.h"
 #include "runtime/placement/decide.h"
 #include "runtime/trace/paths.h"
+#include "runtime/trace/reader.h"
 #include "tools/shunt/console.h"
 #include "tools/shunt/devices.h"
 #include "tools/shunt/flags.h"
@@ -267,7 +268,7 @@ int run_supervised(Run& run) {
                          outcome.status,
                          outcome.signaled,
                          run.temporary.empty() ? run.config.text(OptionId::trace) : ""};
-    const std::string text = summary_text(facts, count_trace(run.trace_folder));
+    const std::string text = end_of_run_text(facts, run.trace_folder);
     for (size_t at = 0; at < text.size();) {
       const size_t end = text.find('\n', at);
       say(text.substr(at, end - at));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/shunt/markup.h"
+
 namespace shunt::tool {
 
 namespace {
@@ -23,32 +25,6 @@ constexpr const char* kStyle =
     "fill='var(--b)'/></pattern></defs>";
 }  // namespace
 
-std::string xml_escape(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string seconds_text(double s) {
   if (s == 0) return "0 s";
   if (s >= 100) return fmt::format("{:.0f} s", s);
@@ -64,8 +40,8 @@ std::string gantt_svg(const plan::Problem& p, const plan::Schedule& s) {
   std::string out = fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' width='{}' height='{}' role='img'><title>{}: makespan "
       "{}</title>{}",
-      left + width + 20, height, xml_escape(s.algorithm), seconds_text(s.makespan), kStyle);
-  out += fmt::format("<text x='{}' y='18'>{}: makespan {}</text>", left, xml_escape(s.algorithm),
+      left + width + 20, height, markup_escape(s.algorithm), seconds_text(s.makespan), kStyle);
+  out += fmt::format("<text x='{}' y='18'>{}: makespan {}</text>", left, markup_escape(s.algorithm),
                      seconds_text(s.makespan));
   for (int i = 0; i <= 4; ++i) {
     const double x = left + width * i / 4;
@@ -76,7 +52,7 @@ std::string gantt_svg(const plan::Problem& p, const plan::Schedule& s) {
   }
   for (plan::DeviceId d = 0; d < p.device_count(); ++d) {
     out += fmt::format("<text x='{}' y='{}' text-anchor='end'>{}</text>", left - 8, top + row * d + 18,
-                       xml_escape(p.devices[d].name));
+                       markup_escape(p.devices[d].name));
   }
   for (plan::TaskId t = 0; t < p.task_count(); ++t) {
     const plan::Slot& slot = s.slots[t];
@@ -85,11 +61,11 @@ std::string gantt_svg(const plan::Problem& p, const plan::Schedule& s) {
     out += fmt::format(
         "<g tabindex='0'><title>{}: {} to {}</title><rect class='t{}' x='{:.2f}' y='{}' width='{:.2f}' "
         "height='{}' rx='2'/>",
-        xml_escape(p.tasks[t].name), seconds_text(slot.start), seconds_text(slot.finish), t % 2, x, y, w,
+        markup_escape(p.tasks[t].name), seconds_text(slot.start), seconds_text(slot.finish), t % 2, x, y, w,
         row - 6);
     if (w > 8.0 * static_cast<double>(p.tasks[t].name.size()))
       out += fmt::format("<text class='label' x='{:.2f}' y='{}'>{}</text>", x + 3, y + 14,
-                         xml_escape(p.tasks[t].name));
+                         markup_escape(p.tasks[t].name));
     out += "</g>";
   }
   return out + "</svg>\n";

@@ -11,6 +11,5 @@ std::string gantt_svg(const plan::Problem& problem, const plan::Schedule& schedu
 std::string pareto_svg(const plan::PolicyFront& front);
 std::string gantt_text(const plan::Problem& problem, const plan::Schedule& schedule, int columns);
 std::string seconds_text(double seconds);  // "1.25 s", "3.4 ms", "870 us"
-std::string xml_escape(const std::string& text);
 
 }  // namespace shunt::tool

@@ -5,37 +5,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include "tools/shunt/markup.h"
 #include "tools/shunt/trace/report_data.h"
 
 namespace shunt::tool {
 
 namespace {
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 constexpr const char* kHead =
     R"html(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -184,10 +159,10 @@ std::string memory_section(const TraceRun& run, const ReportData& d) {
         "<p>{}, most {}</p><svg viewBox='0 0 900 64' role='img' aria-label='{}'><polyline points='{}' "
         "fill='none' stroke='var(--a)' stroke-width='1.5'/><line class='axis' x1='0' x2='900' y1='60' "
         "y2='60'/></svg>",
-        escape(name),
+        markup_escape(name),
         is_bytes ? bytes_text(static_cast<uint64_t>(line.most))
                  : count_text(static_cast<uint64_t>(line.most)),
-        escape(name), points);
+        markup_escape(name), points);
   }
   if (d.episodes.empty()) return out + "<p>No allocation failed.</p>";
   out +=
@@ -249,7 +224,7 @@ std::string reasons_section(const ReportData& d) {
             trace::feature_name(static_cast<trace::Feature>(id)),
             table == &f.reasons_applied ? "applied" : "not applied", reason_name(static_cast<Reason>(reason)),
             count_text(n), sites == d.by_site.end() ? "-" : count_text(sites->second.size()),
-            escape(reason_doc(static_cast<Reason>(reason))));
+            markup_escape(reason_doc(static_cast<Reason>(reason))));
       }
     }
   }
@@ -280,14 +255,14 @@ std::string settings_section(const TraceRun& run, const ReportData& d) {
   for (const auto& p : run.processes)
     out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class='n'>{}</td><td class='n'>{}</td></tr>",
                        p->pid(), p->rank() < 0 ? "-" : std::to_string(p->rank()),
-                       escape(p->reader.header().executable), count_text(p->reader.record_count()),
+                       markup_escape(p->reader.header().executable), count_text(p->reader.record_count()),
                        count_text(p->reader.losses().dropped));
   out += "</tbody></table></details><details><summary>Settings</summary><table><tbody>";
-  for (const auto& s : d.settings) out += "<tr><td><code>" + escape(s) + "</code></td></tr>";
+  for (const auto& s : d.settings) out += "<tr><td><code>" + markup_escape(s) + "</code></td></tr>";
   out += "</tbody></table></details>";
   std::string losses;
   if (check_run(run, losses)) return out + "<p>Nothing was lost.</p>";
-  return out + "<p>Losses:</p><pre>" + escape(losses) + "</pre>";
+  return out + "<p>Losses:</p><pre>" + markup_escape(losses) + "</pre>";
 }
 
 }  // namespace
@@ -301,8 +276,8 @@ bool write_report(const TraceRun& run, const std::string& path, const Progress& 
       "<h1>shunt report</h1><p class='muted'>{} on {}, {} records</p><nav aria-label='Sections'><a "
       "href='#decisions'>Decisions</a><a href='#streams'>Streams</a><a href='#memory'>Memory</a><a "
       "href='#graphs'>Graphs</a><a href='#reasons'>Reasons</a><a href='#run'>Run</a></nav>",
-      escape(first.executable), escape(first.host), count_text(run.records));
-  html += "<main><p class='verdict'>" + escape(verdict(run, d)) + "</p>";
+      markup_escape(first.executable), markup_escape(first.host), count_text(run.records));
+  html += "<main><p class='verdict'>" + markup_escape(verdict(run, d)) + "</p>";
   html += "<h2 id='decisions'>Decisions per feature</h2>" + decisions_section(d);
   html += "<h2 id='streams'>Streams</h2>" + streams_section(run, d);
   html += "<h2 id='memory'>Memory</h2>" + memory_section(run, d);

@@ -98,6 +98,12 @@ std::string feature_text(uint8_t feature) {
 
 }  // namespace
 
+uint64_t file_bytes(const TraceRun& run) {
+  uint64_t sum = 0;
+  for (const auto& p : run.processes) sum += p->reader.file_bytes();
+  return sum;
+}
+
 std::string bytes_text(uint64_t bytes) {
   static constexpr const char* kUnit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -133,14 +139,13 @@ std::string summary_text(const TraceRun& run, const RunSummary& s) {
                        count_text(f.applied), count_text(f.declined + f.shadow),
                        main_reason(f.reasons_declined));
   }
-  uint64_t size = 0;
-  for (const auto& p : run.processes) size += p->reader.file_bytes();
   const auto losses = run.losses();
   const std::string gpu = s.kernels + s.graphs ? fmt::format("{} kernels, {:.2f} s", count_text(s.kernels),
                                                              static_cast<double>(s.kernel_ns) * 1e-9)
                                                : "not recorded";
-  out += fmt::format("trace: {} {}, {} records, {} dropped; gpu times: {}\n", run.path, bytes_text(size),
-                     count_text(run.records), count_text(losses.dropped + losses.overwritten), gpu);
+  out += fmt::format("trace: {} {}, {} records, {} dropped; gpu times: {}\n", run.path,
+                     bytes_text(file_bytes(run)), count_text(run.records),
+                     count_text(losses.dropped + losses.overwritten), gpu);
   out += fmt::format("next: shunt trace report {}\n", run.path);
   return out;
 }

@@ -40,7 +40,8 @@ RunDifference diff_runs(const RunSummary& a, const RunSummary& b, double thresho
 // What is whole, what was salvaged, what is lost; true when nothing is.
 bool check_run(const TraceRun& run, std::string& text);
 
-std::string bytes_text(uint64_t bytes);  // "6.1 MiB"
-std::string count_text(uint64_t count);  // "1,204"
+uint64_t file_bytes(const TraceRun& run);  // of all its files
+std::string bytes_text(uint64_t bytes);    // "6.1 MiB"
+std::string count_text(uint64_t count);    // "1,204"
 
 }  // namespace shunt::tool
