@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tools/simgpu/exec/heap.h"
 #include "tools/simgpu/exec/pool.h"
@@ -59,8 +60,9 @@ ExecutionImpl::ExecutionImpl(const Launch& l)
       info(program.kernel_infos[static_cast<size_t>(l.kernel)]),
       code(program.kernel_codes[static_cast<size_t>(l.kernel)]) {
   const Dim3 c = launch.cluster;
-  params = std::make_unique<uint8_t[]>(info.param_bytes + 32);
-  std::memcpy(params.get(), l.params, info.param_bytes);
+  if (info.param_bytes > 256) params = static_cast<uint8_t*>(std::malloc(info.param_bytes + 32));
+  if (info.param_bytes) std::memcpy(params, l.params, info.param_bytes);
+  std::memset(params + info.param_bytes, 0, 32);
   threads_per_block = l.block.x * l.block.y * l.block.z;
   warps_per_block = (threads_per_block + kLanes - 1) / kLanes;
   cluster_size = c.x * c.y * c.z;
@@ -73,8 +75,16 @@ ExecutionImpl::ExecutionImpl(const Launch& l)
   resident_limit =
       launch.cooperative ? cluster_count : std::max<uint64_t>(1, l.limits.max_resident_blocks / cluster_size);
 
-  launch_rows_bytes = kLaunchRow64Start + (kLaunchRow64Count + program.symbol_rows.size()) * 256;
-  launch_rows = aligned(launch_rows_bytes);
+  parts_key = {program.generation, l.kernel, l.block, cluster_size, shared_bytes, local_stride};
+  Parts parts = take_parts(parts_key);
+  launch_rows = parts.launch_rows.release();
+  if (!launch_rows)
+    launch_rows = aligned(kLaunchRow64Start + (kLaunchRow64Count + program.symbol_rows.size()) * 256);
+  if (parts.cluster) spare.push_back(std::move(parts.cluster));
+  if (parts.worker) {
+    free_workers.push_back(parts.worker.get());
+    workers.push_back(std::move(parts.worker));
+  }
   static std::atomic<uint64_t> grid_serial{0};
   const uint64_t grid_id = grid_serial.fetch_add(1, std::memory_order_relaxed) + 1;
   const auto row = [&](LaunchRow r, uint32_t v) { splat32(launch_rows, r, v); };
@@ -115,6 +125,7 @@ ExecutionImpl::ExecutionImpl(const Launch& l)
 ExecutionImpl::~ExecutionImpl() {
   std::free(launch_rows);
   std::free(workspace);
+  if (params != few_params) std::free(params);
 }
 
 uint64_t ExecutionImpl::block_order(uint64_t k) const {
@@ -147,7 +158,7 @@ void ExecutionImpl::start_worker(Worker& w) {
   Ctx& c = w.ctx;
   c.base[kConstants] = program.constants;
   c.base[kLaunchRows] = launch_rows;
-  c.params = params.get();
+  c.params = params;
   c.param_bytes = info.param_bytes;
   c.regions = w.regions.data();
   c.region_of = w.region_of.data() - code.inst_begin;  // indexed by Inst::id
@@ -178,9 +189,7 @@ std::unique_ptr<Cluster> ExecutionImpl::take() {
   }
   if (suspended.empty()) return nullptr;
   rotation += 1;
-  auto c = std::move(suspended.front());
-  suspended.pop_front();
-  return c;
+  return suspended.pop_front();
 }
 
 void ExecutionImpl::work(Worker& w, bool caller) {
@@ -306,6 +315,20 @@ void ExecutionImpl::finish() {
     if (launch.record_accesses) w->accesses.merge_into(accesses_);
   }
   if (launch.record_accesses) normalise(accesses_, 65536);
+  // A faulted launch leaves nothing (its blocks stopped anywhere), nor does one whose blocks are large.
+  const uint64_t block_bytes = shared_bytes + local_stride * warps_per_block * kLanes;
+  if (state_ == State::done && !workers.empty() && block_bytes * cluster_size <= 1 << 20) {
+    Worker& w = *workers.front();
+    w.stats = {};
+    std::fill(w.block_threads.begin(), w.block_threads.end(), 0);
+    std::fill(w.block_warps.begin(), w.block_warps.end(), 0);
+    if (launch.record_accesses) w.accesses.clear();
+    Parts parts;
+    parts.worker = std::move(workers.front());
+    if (!spare.empty()) parts.cluster = std::move(spare.back());
+    parts.launch_rows.reset(std::exchange(launch_rows, nullptr));
+    leave_parts(parts_key, std::move(parts));
+  }
   suspended.clear();
   spare.clear();
   workers.clear();

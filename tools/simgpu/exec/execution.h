@@ -3,12 +3,39 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 
+#include "tools/simgpu/exec/spare_parts.h"
 #include "tools/simgpu/exec/worker.h"
 
 namespace simgpu::exec {
+
+// Blocks put aside, oldest first. (std::deque allocates even when it stays empty, as it does for most
+// launches.)
+class Suspended {
+ public:
+  bool empty() const { return head_ == list_.size(); }
+  size_t size() const { return list_.size() - head_; }
+  void push_back(std::unique_ptr<Cluster> c) { list_.push_back(std::move(c)); }
+  std::unique_ptr<Cluster> pop_front() {
+    auto c = std::move(list_[head_++]);
+    if (empty()) {
+      clear();
+    } else if (head_ > 64 && head_ * 2 > list_.size()) {
+      list_.erase(list_.begin(), list_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+    return c;
+  }
+  void clear() {
+    list_.clear();
+    head_ = 0;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Cluster>> list_;
+  size_t head_ = 0;
+};
 
 struct ExecutionImpl final : Execution {
   explicit ExecutionImpl(const Launch& l);
@@ -33,9 +60,10 @@ struct ExecutionImpl final : Execution {
   const ProgramImpl& program;
   const KernelInfo& info;
   const KernelCode& code;
-  std::unique_ptr<uint8_t[]> params;  // 16 bytes of slack behind, so that vector reads stay inside
+  uint8_t* params = few_params;  // 32 bytes of slack behind, so that vector reads stay inside
+  alignas(16) uint8_t few_params[256 + 32];
+  PartsKey parts_key;
   uint8_t* launch_rows = nullptr;
-  uint64_t launch_rows_bytes = 0;
   uint8_t* workspace = nullptr;  // cooperative grid barrier
   uint64_t workspace_address = 0;
   uint32_t warps_per_block = 0, threads_per_block = 0, cluster_size = 1;
@@ -47,7 +75,7 @@ struct ExecutionImpl final : Execution {
   std::condition_variable idle;
   uint64_t next_cluster = 0, finished_clusters = 0;
   uint64_t resident = 0, resident_limit = 1;
-  std::deque<std::unique_ptr<Cluster>> suspended;
+  Suspended suspended;
   std::vector<std::unique_ptr<Cluster>> spare;
   uint32_t helpers = 0;
   uint32_t stuck_in_a_row = 0;

@@ -13,6 +13,10 @@ namespace simgpu::exec {
 namespace ptx = shunt::ptx;
 
 ProgramImpl::~ProgramImpl() { std::free(constants); }
+uint64_t ProgramImpl::next_generation() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 namespace {
 

@@ -93,6 +93,7 @@ class ProgramImpl final : public Program {
   uint32_t line_of(uint32_t inst) const { return inst < lines.size() ? lines[inst] : 0; }
 
   uint32_t serial = 0;
+  const uint64_t generation = next_generation();  // never used again, unlike an address
   std::vector<Inst> insts;
   std::vector<uint32_t> lines;
   std::vector<std::unique_ptr<Function>> functions;
@@ -109,6 +110,9 @@ class ProgramImpl final : public Program {
   std::vector<GlobalVariable> global_variables;
   std::unordered_map<std::string, int> kernel_index;
   ~ProgramImpl() override;
+
+ private:
+  static uint64_t next_generation();
 };
 
 }  // namespace simgpu::exec
