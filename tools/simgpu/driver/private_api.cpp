@@ -147,7 +147,12 @@ SIMGPU_PRIVATE void simgpu_op_access(simgpu_op* op, uint64_t address, size_t byt
 SIMGPU_PRIVATE void simgpu_op_meet(simgpu_op* a, simgpu_op* b) {
   if (!races_watched() || !a || !b || a == b) return;
   Lock lock(Engine::get().mutex());
-  race_meet(*real(a), *real(b));
+  // The other may have been abandoned and dropped since the caller learned of it.
+  Op* other = nullptr;
+  Engine::get().for_unfinished([&](Op& op) {
+    if (&op == real(b)) other = &op;
+  });
+  if (other) race_meet(*real(a), *other);
 }
 SIMGPU_PRIVATE uint64_t simgpu_host_ns(void) { return host_now(); }
 SIMGPU_PRIVATE uint64_t simgpu_device_ns(void) {

@@ -33,6 +33,8 @@ const Driver& driver() {
     get(d->poke, "simgpu_poke");
     get(d->op_start_ns, "simgpu_op_start_ns");
     get(d->op_fail, "simgpu_op_fail");
+    get(d->op_access, "simgpu_op_access");
+    get(d->op_meet, "simgpu_op_meet");
     get(d->host_pointer, "simgpu_host_pointer");
     get(d->export_memory, "simgpu_export_memory");
     get(d->box_index, "simgpu_box_index");

@@ -27,6 +27,8 @@ struct Driver {
   decltype(&::simgpu_poke) poke = nullptr;
   decltype(&::simgpu_op_start_ns) op_start_ns = nullptr;
   decltype(&::simgpu_op_fail) op_fail = nullptr;
+  decltype(&::simgpu_op_access) op_access = nullptr;
+  decltype(&::simgpu_op_meet) op_meet = nullptr;
   decltype(&::simgpu_host_pointer) host_pointer = nullptr;
   decltype(&::simgpu_export_memory) export_memory = nullptr;
   decltype(&::simgpu_box_index) box_index = nullptr;

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "tools/simgpu/nccl/cost.h"
+#include "tools/simgpu/nccl/meetings.h"
 
 namespace simgpu::nccl {
 
@@ -156,6 +157,8 @@ class Execution {
     return nullptr;
   }
 
+  Place place(int rank) const { return {clique_.name(), s_.sequence, rank}; }
+
   static std::string too_many() {
     return "more than " + std::to_string(kPosts) + " operations wait in one communicator";
   }
@@ -172,6 +175,7 @@ class Execution {
       }
       fill(*post);
       post->state = Post::posted;
+      enter(place(comm_.rank), op_);
       s_.phase = 1;
       driver().poke();
     }
@@ -197,6 +201,10 @@ class Execution {
                                             describe(mine) + " is no live device memory of the stated size");
         return SIMGPU_STEP_DONE;
       }
+      // Before anybody can be done: what follows this rank follows them all.
+      for (int r = 0; r < comm_.ranks; ++r) meet(op_, place(r));
+      driver().op_access(op_, o_.in, o_.in_bytes, 0);
+      driver().op_access(op_, o_.out, o_.out_bytes, 1);
       Clique::Guard guard(clique_);
       all[comm_.rank]->state = Post::read;
       s_.phase = 2;
@@ -241,6 +249,7 @@ class Execution {
       if (custom.device_scalar) {
         if (const void* at = driver().host_pointer(custom.address, type_bytes(o_.type)))
           memcpy(post.scalar, at, type_bytes(o_.type));
+        driver().op_access(op_, custom.address, type_bytes(o_.type), 0);
       }
     }
   }
@@ -376,6 +385,8 @@ class Execution {
         post->start_ns = s_.start_ns;
         post->has_scalar = 0;
         post->state = Post::posted;
+        enter({clique_.name(), s_.sequences[i], comm_.rank, t.peer, send}, op_);
+        driver().op_access(op_, t.address, t.bytes, send ? 0 : 1);
       }
       s_.phase = 1;
       driver().poke();
@@ -413,6 +424,7 @@ class Execution {
         return SIMGPU_STEP_DONE;
       }
       if (t.bytes) memmove(out, view.data(), t.bytes);
+      meet(op_, {clique_.name(), s_.sequences[i], t.peer, comm_.rank, true});
       mine->state = Post::free;
       other->state = Post::free;
       s_.settled[i] = 1;
@@ -468,7 +480,8 @@ uint64_t end_ns(void* user, simgpu_op*, void* state, uint64_t start_ns, simgpu_u
   return std::max(start_ns, s ? s->start_ns : start_ns) + duration;
 }
 
-void finished(void* user, simgpu_op*, void* state) {
+void finished(void* user, simgpu_op* op, void* state) {
+  forget(op);
   if (state) static_cast<Operation*>(user)->comm->pending.fetch_sub(1);
   delete static_cast<State*>(state);
 }

@@ -242,13 +242,17 @@ void race_executed(Op& op) {
     const Mark mark{op.race->chain, op.race->epoch, std::move(site)};
     for (const exec::Access& access : list) judge(op, access, mark);
   }
+  // A meeting orders what comes after; what the parties themselves touch meanwhile stays unordered.
+  join(op.race->clock, op.race->met);
   for (const OpRef& next : op.dependents) race_order(*next, op);
 }
 
 void race_meet(Op& a, Op& b) {
   if (!a.race || !b.race) return;
-  join(a.race->clock, b.race->clock);
-  b.race->clock = a.race->clock;
+  join(a.race->met, b.race->clock);
+  join(a.race->met, b.race->met);
+  join(b.race->met, a.race->clock);
+  join(b.race->met, a.race->met);
 }
 
 void race_host_waited(const Op& op) {

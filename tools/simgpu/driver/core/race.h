@@ -19,6 +19,7 @@ bool races_watched();
 // other.
 struct RaceState {
   std::vector<uint32_t> clock;
+  std::vector<uint32_t> met;  // of ops it waits for while it runs: before its followers, not before itself
   uint32_t chain = 0, epoch = 0;  // of the op itself; epoch 0 until linked
 };
 
