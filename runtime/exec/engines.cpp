@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/graphs/graphs_link.h"
 #include "runtime/memory/oom_link.h"
 
 namespace shunt::exec {
@@ -50,7 +51,7 @@ const std::vector<EngineSpec>& engines() {
   static const auto* table = new std::vector<EngineSpec>{
       {"oom", OptionId::oom, Feature::oom, memory::create_oom},
       {"overlap", OptionId::overlap, Feature::comm, nullptr},
-      {"graphs", OptionId::graphs, Feature::graph, nullptr},
+      {"graphs", OptionId::graphs, Feature::graph, graphs::create_graphs},
   };
   return *table;
 }

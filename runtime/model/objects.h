@@ -26,11 +26,13 @@ struct StreamInfo {
   StreamRole role = StreamRole::created;
   bool non_blocking = false;
   int priority = 0;
-  std::atomic<uint64_t> capture_id{0};  // 0: not capturing
+  std::atomic<uint64_t> capture_id{0};       // 0: not capturing
+  std::atomic<void*> graphs_state{nullptr};  // runtime/graphs: what it knows of the stream
   void reset() {
     id = 0, handle = nullptr, context = nullptr, role = StreamRole::created, non_blocking = false,
     priority = 0;
     capture_id = 0;
+    graphs_state = nullptr;
   }
 };
 
@@ -59,8 +61,12 @@ struct FunctionInfo {
   uint64_t id = 0, module = 0;  // module or library handle; 0 when first seen at a launch
   CUcontext context = nullptr;
   bool kernel = false;  // CUkernel
-  char name[240] = {};
-  void reset() { *this = FunctionInfo{}; }
+  char name[232] = {};
+  std::atomic<void*> param_layout{nullptr};  // runtime/graphs: where the parameters lie; leaked
+  void reset() {
+    id = module = 0, context = nullptr, kernel = false, name[0] = 0;
+    param_layout = nullptr;
+  }
 };
 
 }  // namespace shunt::model
