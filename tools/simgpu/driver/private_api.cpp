@@ -6,6 +6,7 @@
 
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/graph_exec.h"
+#include "tools/simgpu/driver/core/memcheck.h"
 #include "tools/simgpu/driver/core/ops.h"
 #include "tools/simgpu/driver/core/race.h"
 
@@ -140,7 +141,7 @@ SIMGPU_PRIVATE void simgpu_op_fail(simgpu_op* op, int error, const char* text) {
   real(op)->error_text = text ? text : "";
 }
 SIMGPU_PRIVATE void simgpu_op_access(simgpu_op* op, uint64_t address, size_t bytes, int kind) {
-  if (!races_watched() || !op || !bytes) return;
+  if (!(races_watched() || memcheck_on()) || !op || !bytes) return;
   Lock lock(Engine::get().mutex());
   real(op)->extra_accesses.push_back({address, address + bytes, simgpu::exec::Access::Kind(kind)});
 }

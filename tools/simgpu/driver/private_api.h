@@ -58,10 +58,10 @@ int simgpu_op_device(const simgpu_op* op);
 /* The context's device fails with this CUresult from now on (sticky), with a message for the log. */
 void simgpu_op_fail(simgpu_op* op, int error, const char* text);
 
-/* For the race detector (no effect while it is off). Bytes that this execution reads (kind 0), writes (1) or
- * updates atomically (2): call before DONE or simgpu_resume(). meet: the two executions wait for each other,
- * so what follows one follows both, while their own accesses stay unordered; `a` is running, a `b` that has
- * ended is ignored. */
+/* For the race detector and SIMGPU_MEMCHECK (no effect while both are off). Bytes that this execution reads
+ * (kind 0), writes (1) or updates atomically (2): call before DONE or simgpu_resume(). meet: the two
+ * executions wait for each other, so what follows one follows both, while their own accesses stay unordered;
+ * `a` is running, a `b` that has ended is ignored. */
 void simgpu_op_access(simgpu_op* op, uint64_t address, size_t bytes, int kind);
 void simgpu_op_meet(simgpu_op* a, simgpu_op* b);
 

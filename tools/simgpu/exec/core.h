@@ -174,7 +174,9 @@ const Inst* arrive_at_node(Ctx*, const Inst* at);  // the running lanes reached 
 const Inst* take_turns(Ctx*, const Inst* at);      // budget used up
 const Inst* raise_fault(Ctx*, const Inst*, Fault, uint64_t address, uint32_t lane, const char* text);
 RegionEntry* find_region(Ctx*, const Inst*, uint64_t address, uint64_t bytes);  // null: illegal address
-void record_access(Ctx*, uint64_t address, uint64_t bytes, uint32_t access);
+// `lanes` accesses of `bytes` each, one behind the other from `first_lane` on.
+void record_access(Ctx*, const Inst*, uint64_t address, uint64_t bytes, uint32_t lanes, uint32_t first_lane,
+                   uint32_t access);
 uint8_t* cluster_shared(Ctx*, uint32_t offset, uint32_t bytes);  // null: out of bounds
 
 // Handlers are found by name at build time only.

@@ -82,6 +82,24 @@ struct KernelInfo {
   bool uses_grid_sync = false;
 };
 
+// Which bytes of global memory have been written, kept by the driver. Called from the executing threads.
+struct UnwrittenRead {
+  std::string kernel;
+  uint32_t line = 0;  // of the PTX
+  uint64_t address = 0;
+  struct {
+    uint32_t x, y, z;
+  } block{}, thread{};
+};
+class WriteWatch {
+ public:
+  virtual ~WriteWatch() = default;
+  virtual void written(uint64_t address, uint64_t bytes) = 0;
+  // False: `first` is the first byte of the range that nothing has written.
+  virtual bool is_written(uint64_t address, uint64_t bytes, uint64_t& first) const = 0;
+  virtual void unwritten_read(const UnwrittenRead& read) = 0;
+};
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -121,7 +139,8 @@ struct Launch {
   uint32_t threads = 1;   // host threads that may be used
   uint64_t start_ns = 0;  // virtual time: %globaltimer, %clock64
   bool record_accesses = false;
-  bool check_uninitialised = false;
+  bool check_uninitialised = false;  // against `writes`
+  WriteWatch* writes = nullptr;
   std::function<void(const char*, size_t)> print;  // printf and assert text, in order
   // textures and surfaces: resolves a 64-bit handle; filled by the driver when the program has any
   const class TextureSource* textures = nullptr;

@@ -164,7 +164,7 @@ void ExecutionImpl::start_worker(Worker& w) {
   c.region_of = w.region_of.data() - code.inst_begin;  // indexed by Inst::id
   c.block_threads = w.block_threads.data() - code.block_begin;
   c.block_warps = w.block_warps.data() - code.block_begin;
-  c.record = launch.record_accesses;
+  c.record = launch.record_accesses || launch.check_uninitialised;
   c.stats = &w.stats;
   c.worker = &w;
   c.local_stride = local_stride;
@@ -377,7 +377,32 @@ RegionEntry* find_region(Ctx* c, const Inst* i, uint64_t address, uint64_t bytes
   return &w.regions[slot];
 }
 
-void record_access(Ctx* c, uint64_t address, uint64_t bytes, uint32_t access) {
+static void check_written(Ctx* c, const Inst* i, uint64_t address, uint64_t bytes, uint32_t lanes,
+                          uint32_t first_lane, uint32_t access) {
+  const ExecutionImpl& e = *c->worker->execution;
+  WriteWatch& watch = *e.launch.writes;
+  uint64_t first = 0;
+  // An atomic update reads what it updates.
+  if ((access & (kRead | kAtomic)) && !watch.is_written(address, bytes * lanes, first)) {
+    UnwrittenRead read;
+    read.kernel = e.info.name;
+    read.line = i ? e.program.line_of(i->id) : 0;
+    read.address = first;
+    Dim3 block, thread;
+    thread_of(c, first_lane + static_cast<uint32_t>((first - address) / bytes), block, thread);
+    read.block = {block.x, block.y, block.z};
+    read.thread = {thread.x, thread.y, thread.z};
+    watch.unwritten_read(read);
+  }
+  if (access & kWrite) watch.written(address, bytes * lanes);
+}
+
+void record_access(Ctx* c, const Inst* i, uint64_t address, uint64_t bytes, uint32_t lanes,
+                   uint32_t first_lane, uint32_t access) {
+  const Launch& launch = c->worker->execution->launch;
+  if (launch.check_uninitialised) check_written(c, i, address, bytes, lanes, first_lane, access);
+  if (!launch.record_accesses) return;
+  bytes *= lanes;
   AccessLog& log = c->worker->accesses;
   if (access & kAtomic) {
     log.add(address, bytes, Access::atomic);
@@ -501,7 +526,7 @@ uint8_t* checked_pointer(Ctx* c, const Inst* i, Window window, uint64_t address,
   } else if (RegionEntry* r = find_region(c, nullptr, address, bytes);
              r && (r->writable || !(access & kWrite))) {
     p = r->host + (address - r->base);
-    if (c->record) record_access(c, address, bytes, access);
+    if (c->record) record_access(c, i, address, bytes, 1, lane, access);
     Stats& s = *c->stats;
     if (r->remote)
       (r->peer ? s.peer_bytes : s.host_bytes) += bytes;

@@ -68,7 +68,7 @@ __attribute__((noinline)) u8* lane_pointer(Ctx* c, const Inst* i, u64 address, u
     return nullptr;
   }
   count(c, r, bytes, access);
-  if (c->record) record_access(c, address, bytes, access);
+  if (c->record) record_access(c, i, address, bytes, 1, lane, access);
   return r->host + (address - r->base);
 }
 
@@ -89,9 +89,9 @@ Resolved per_lane(Ctx* c, const Inst* i, const u64* a, u64 off, u32 bytes, u32 a
   return kScattered;
 }
 
-void record_lanes(Ctx* c, const u64* a, u64 off, u32 bytes, u32 access, u32 m) {
+void record_lanes(Ctx* c, const Inst* i, const u64* a, u64 off, u32 bytes, u32 access, u32 m) {
   for (u32 l = 0; l < kLanes; ++l)
-    if ((m >> l) & 1) record_access(c, a[l] + off, bytes, access);
+    if ((m >> l) & 1) record_access(c, i, a[l] + off, bytes, 1, l, access);
 }
 
 // Global and const memory through 64-bit addresses; `Generic` adds the shared, local and param windows.
@@ -128,9 +128,9 @@ Resolved resolve_global(Ctx* c, const Inst* i, u32 address_row, u32 bytes, u32 a
         count(c, r, static_cast<u64>(n) * bytes, access);
         if (__builtin_expect(c->record, 0)) {
           if constexpr (M)
-            record_lanes(c, a, off, bytes, access, m);
+            record_lanes(c, i, a, off, bytes, access, m);
           else
-            record_access(c, address, static_cast<u64>(kLanes) * bytes, access);
+            record_access(c, i, address, bytes, kLanes, 0, access);
         }
         c->host = r->host + (address - r->base);
         return kContiguous;
@@ -165,7 +165,7 @@ Resolved resolve_global(Ctx* c, const Inst* i, u32 address_row, u32 bytes, u32 a
                        0))
     return per_lane<M>(c, i, a, off, bytes, access, Generic);
   count(c, r, static_cast<u64>(__builtin_popcount(m)) * bytes, access);
-  if (__builtin_expect(c->record, 0)) record_lanes(c, a, off, bytes, access, m);
+  if (__builtin_expect(c->record, 0)) record_lanes(c, i, a, off, bytes, access, m);
   const u64 delta = reinterpret_cast<u64>(r->host) - r->base + off;
   u64* out = reinterpret_cast<u64*>(c->ptrs);
   SIMGPU_LANES out[l] = v[l] + delta;

@@ -12,6 +12,7 @@
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/context.h"
 #include "tools/simgpu/driver/core/log.h"
+#include "tools/simgpu/driver/core/memcheck.h"
 #include "tools/simgpu/driver/core/ops.h"
 #include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/schedule.h"
@@ -220,6 +221,7 @@ void Engine::finish_execution(const OpRef& op) {
   op->executed = true;
   ++changes_;
   executable_.erase(op->seq);
+  if (memcheck_on()) memcheck_executed(*op);
   if (races_watched()) race_executed(*op);
   op->execution.reset();
   if (op->error != CUDA_SUCCESS && op->context) poison(*op->context, op->error, op->error_text);

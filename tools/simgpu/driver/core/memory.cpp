@@ -11,6 +11,7 @@
 
 #include "tools/simgpu/driver/core/context.h"
 #include "tools/simgpu/driver/core/log.h"
+#include "tools/simgpu/driver/core/memcheck.h"
 
 namespace simgpu::driver {
 namespace {
@@ -37,10 +38,12 @@ MemoryMap& MemoryMap::get() {
 }
 void MemoryMap::insert(const AllocationRef& allocation) {
   if (!allocation->id) allocation->id = next_id();
+  if (memcheck_on()) memcheck_track(*allocation);
   std::unique_lock<std::shared_mutex> lock(mutex_);
   by_base_[allocation->base] = allocation;
 }
 AllocationRef MemoryMap::erase(uint64_t base) {
+  if (memcheck_on()) memcheck_forget(base);
   std::unique_lock<std::shared_mutex> lock(mutex_);
   auto it = by_base_.find(base);
   if (it == by_base_.end()) return nullptr;

@@ -13,6 +13,7 @@
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/log.h"
+#include "tools/simgpu/driver/core/memcheck.h"
 #include "tools/simgpu/driver/core/occupancy.h"
 #include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/timeline.h"
@@ -74,6 +75,8 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
     l.params = launch.params.data();
     l.cooperative = launch.cooperative;
     l.record_accesses = races_watched();
+    l.writes = memcheck_watch();
+    l.check_uninitialised = l.writes != nullptr;
     l.memory = &op.context->space;
     l.limits.sm_count = uint32_t(device.sm_count());
     l.limits.cc = uint32_t(device.cc());
