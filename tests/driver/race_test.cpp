@@ -1,5 +1,7 @@
 // Planted races are all found, ordered programs give no report. Each case in a fresh process with
 // SIMGPU_RACES set.
+#include <unistd.h>
+
 #include "tests/driver/driver_test.h"
 
 namespace {
@@ -205,6 +207,38 @@ TEST_F(Planted, DISABLED_OrderedHostAccess) {
   }
   OK(cuMemFreeHost(const_cast<int*>(host)));
   printf("out: done\n");
+}
+TEST_F(Planted, DISABLED_HostReadBeforeKernelIsWaitedFor) {
+  const int n = 2048;
+  volatile int* host = pinned_pages(2);
+  CUdeviceptr big, out;
+  OK(cuMemAlloc(&big, 8192));
+  OK(cuMemsetD32(big, 0x3f800000, 2048));
+  OK(cuMemHostGetDevicePointer(&out, const_cast<int*>(host), 0));
+  OK(cuCtxSynchronize());
+  int count = n;
+  OK(run(kernel("vadd"), {&big, &big, &out, &count}, a, 8, 256));
+  usleep(100000);  // the progress thread has run it; nobody has waited for it
+  printf("out: read %d\n", host[5] == 0 || host[5] == 0x40000000);
+  OK(cuStreamSynchronize(a));
+  printf("out: then %d\n", host[5] == 0x40000000 && host[1500] == 0x40000000);
+}
+TEST_F(Planted, DISABLED_HostWatchesAFlag) {  // what mapped memory is for
+  volatile int* host = pinned_pages(1);
+  CUdeviceptr out;
+  OK(cuMemHostGetDevicePointer(&out, const_cast<int*>(host), 0));
+  set(a, out, 7);
+  while (*host != 7) {
+  }
+  OK(cuStreamSynchronize(a));
+  printf("out: done\n");
+}
+TEST(Races, HostAccessesToKernelResultsAreCaught) {
+  const std::string said = child("SIMGPU_RACES=report", "HostReadBeforeKernelIsWaitedFor");
+  EXPECT_NE(said.find("simgpu: race: the host touches"), std::string::npos) << said;
+  EXPECT_NE(said.find("'vadd'"), std::string::npos) << said;
+  EXPECT_NE(said.find("out: read 1\nout: then 1"), std::string::npos) << said;
+  EXPECT_EQ(child("SIMGPU_RACES=report", "HostWatchesAFlag"), "out: done\n");
 }
 TEST(Races, HostAccessesAreCaughtByPage) {
   const std::string read = child("SIMGPU_RACES=report", "HostReadBeforeSync");

@@ -78,12 +78,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   }
 }
 
-void watch(const Op& op, uint64_t base, uint64_t bytes, bool device_writes) {
+void watch(const Op& op, uint64_t base, uint64_t bytes, bool device_writes, bool whole_allocation_counts) {
   const AllocationRef a = MemoryMap::get().find(base);
   if (!a || !a->host_visible() || a->host == reinterpret_cast<uint8_t*>(a->base))
     return;  // no alias: not watchable
-  const uint64_t first = (base + kPage - 1) / kPage * kPage, last = (base + bytes) / kPage * kPage;
-  if (first >= last) return;  // shares its pages with other data
+  // Whole pages only, since the rest of a page is other data; behind an allocation's end there is none.
+  const uint64_t first = (base + kPage - 1) / kPage * kPage;
+  uint64_t last = (base + bytes) / kPage * kPage;
+  if (whole_allocation_counts && base + bytes == a->end()) last = (base + bytes + kPage - 1) / kPage * kPage;
+  if (first >= last) return;
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = on_fault;
@@ -96,9 +99,9 @@ void watch(const Op& op, uint64_t base, uint64_t bytes, bool device_writes) {
     g.device_writes = device_writes;
     g.chain = op.race->chain;
     g.epoch = op.race->epoch;
-    snprintf(g.text, sizeof g.text, "'%s' (#%llu, stream %llu) is to %s it", op.body->name().c_str(),
+    snprintf(g.text, sizeof g.text, "'%s' (#%llu, stream %llu) %s it", op.body->name().c_str(),
              (unsigned long long)op.seq, (unsigned long long)(op.stream ? op.stream->id : 0),
-             device_writes ? "write" : "read");
+             device_writes ? "writes" : "reads");
     g.end.store(last);
     g.base.store(first, std::memory_order_release);
     ++g_live;
@@ -154,7 +157,14 @@ void host_pages_guard(const Op& op) {
   std::vector<exec::Access> list;
   op.body->accesses(op, list);
   for (const exec::Access& access : list)
-    watch(op, access.base, access.end - access.base, access.kind != exec::Access::read);
+    watch(op, access.base, access.end - access.base, access.kind != exec::Access::read, true);
+}
+
+void host_pages_executed(const Op& op, const std::vector<exec::Access>& accesses) {
+  for (const exec::Access& access : accesses) {
+    // Less than a page may be a flag that the host is meant to watch.
+    if (access.kind == exec::Access::write) watch(op, access.base, access.end - access.base, true, false);
+  }
 }
 
 void host_pages_settle(const std::vector<uint32_t>& host_clock) {

@@ -16,6 +16,8 @@ bool host_pages_watched();
 // watched).
 void* map_watched_memory(uint64_t bytes, uint8_t*& alias);
 void unmap_watched_memory(void* view, uint8_t* alias, uint64_t bytes);
+// A kernel has written this; nobody has waited for it yet.
+void host_pages_executed(const Op& op, const std::vector<exec::Access>& accesses);
 void host_pages_guard(const Op& op);                              // at submission
 void host_pages_settle(const std::vector<uint32_t>& host_clock);  // the host has waited
 }  // namespace simgpu::driver

@@ -11,6 +11,7 @@
 
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/shared_memory.h"
 
 namespace simgpu::driver {
@@ -360,15 +361,18 @@ CUresult pool_free_async(Lock& lock, const AllocationRef& allocation, const std:
   SIMGPU_REQUIRE(pool && pool->live.count(allocation->base) && pool->live[allocation->base] == allocation,
                  CUDA_ERROR_INVALID_VALUE);
   OpRef op;
-  SIMGPU_TRY(submit(lock, stream,
-                    std::make_shared<ActionBody>(
-                        OpKind::free, "free",
-                        [allocation](Op&) {
-                          if (MemoryMap::get().at(allocation->base) == allocation)
-                            MemoryMap::get().erase(allocation->base);
-                        },
-                        100),
-                    &op));
+  SIMGPU_TRY(submit(
+      lock, stream,
+      std::make_shared<ActionBody>(
+          OpKind::free, "free",
+          [allocation](Op& freeing) {
+            // To the race detector a free is a write: whoever uses the memory must be before it.
+            if (races_watched())
+              freeing.extra_accesses.push_back({allocation->base, allocation->end(), exec::Access::write});
+            if (MemoryMap::get().at(allocation->base) == allocation) MemoryMap::get().erase(allocation->base);
+          },
+          100),
+      &op));
   SIMGPU_REQUIRE(op, CUDA_ERROR_UNKNOWN);
   // A second thread may have freed it while the queue was full.
   SIMGPU_REQUIRE(pool->live.count(allocation->base) && pool->live[allocation->base] == allocation,

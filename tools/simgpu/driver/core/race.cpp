@@ -233,6 +233,11 @@ void race_executed(Op& op) {
   std::vector<exec::Access> list = std::move(op.extra_accesses);
   if (op.execution) list.insert(list.end(), op.execution->accesses().begin(), op.execution->accesses().end());
   op.body->accesses(op, list);
+  // A kernel that found its memory gone: against whoever freed it.
+  if (op.execution && op.execution->fault().fault == exec::Fault::illegal_address) {
+    const uint64_t address = op.execution->fault().address;
+    if (!MemoryMap::get().find(address)) list.push_back({address, address + 1, exec::Access::read});
+  }
   if (!list.empty()) {
     auto site = std::make_shared<Site>();
     site->name = op.body->name();
@@ -241,6 +246,7 @@ void race_executed(Op& op) {
     site->device = op.device;
     const Mark mark{op.race->chain, op.race->epoch, std::move(site)};
     for (const exec::Access& access : list) judge(op, access, mark);
+    if (op.body->kind == OpKind::kernel && host_pages_watched()) host_pages_executed(op, list);
   }
   // A meeting orders what comes after; what the parties themselves touch meanwhile stays unordered.
   join(op.race->clock, op.race->met);
