@@ -1,6 +1,6 @@
 // Who may touch a stream's buffer. Not a lock around the driver: it is the right to submit the stream's
 // buffered work, and is kept until the driver has taken it, since order of submission has to be order of
-// calls (docs/adr/0003). Whoever finds it taken by another thread waits, spinning first. Taking it again on
+// calls (docs/adr/0002). Whoever finds it taken by another thread waits, spinning first. Taking it again on
 // the same thread fails instead of hanging: that happens only on the way out of an exception (kill switch).
 #pragma once
 #include <linux/futex.h>

@@ -40,6 +40,7 @@ GraphsLink::GraphsLink(const Settings& settings)
   shared_.shadow = settings.shadow;
   shared_.limits = settings.limits;
   shared_.builder = builder_;
+  shared_.owner = this;
 }
 
 template <class F>
@@ -110,7 +111,6 @@ void GraphsLink::retire_all(Reason reason) {
 
 CUresult GraphsLink::on_op(Op& op) {
   if (off_.load(std::memory_order_relaxed)) return next->on_op(op);
-  shared_.next = next;
   if (bufferable(op) && !op.from_engine && op.stream_info &&
       op.stream_info->role != model::StreamRole::thread_default && !model::Model::get().any_capture() &&
       model::this_thread().inside_library == 0)

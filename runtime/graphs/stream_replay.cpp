@@ -59,7 +59,7 @@ CUresult StreamState::launch_step(const Step& step) {
                reinterpret_cast<CUfunction>(o.object), l.grid[0], l.grid[1], l.grid[2], l.block[0],
                l.block[1], l.block[2], l.shared_bytes, o.stream, l.params, nullptr);
   };
-  return shared_.next->on_op(op);
+  return shared_.owner->next->on_op(op);
 }
 
 // In order, as the program made them. The first error counts; later launches are still made, as the program
@@ -138,7 +138,7 @@ CUresult StreamState::submit_segment() {
   };
   const bool sampled = sample_ % kSampleEvery == 0;
   const uint64_t start = sampled ? clock::now_ns() : 0;
-  const CUresult r = shared_.next->on_op(op);
+  const CUresult r = shared_.owner->next->on_op(op);
   // A launch the driver refused ran nothing: the same work again, launch by launch, gives the program its own
   // codes.
   if (r != CUDA_SUCCESS) return eager();

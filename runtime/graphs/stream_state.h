@@ -33,7 +33,7 @@ struct Shared {
   bool shadow = false;
   SegmentLimits limits;
   Builder* builder = nullptr;
-  exec::Link* next = nullptr;
+  exec::Link* owner = nullptr;  // own ops go to owner->next
 };
 
 class StreamState {
