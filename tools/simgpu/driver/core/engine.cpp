@@ -40,13 +40,15 @@ Engine& Engine::get() {
 
 Engine::Engine() {
   seed_ = environment_number("SIMGPU_SEED", 0);
-  random_state_ = seed_ * 0x9E3779B97F4A7C15u + 1;
   deadlock_ms_ = int64_t(environment_number("SIMGPU_DEADLOCK_MS", 10000));
   null_clock_ = clock_mode() == ClockMode::null;
 }
 
-uint64_t Engine::random() {  // splitmix64
-  uint64_t z = (random_state_ += 0x9E3779B97F4A7C15u);
+// A value of its own for each decision about each op: how often the progress thread was there first must not
+// shift what comes later, or one seed would give several timelines.
+uint64_t Engine::random(const Op& about, uint64_t decision) const {
+  uint64_t z = seed_ * 0x9E3779B97F4A7C15u + about.seq * 0xD1342543DE82EF95u + decision + 1;
+  z = (z ^ (z >> 32)) * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return z ^ (z >> 31);
@@ -54,7 +56,7 @@ uint64_t Engine::random() {  // splitmix64
 
 uint64_t Engine::tie(const Op& op) {
   if (!seed_) return op.seq;
-  return random();
+  return random(op, op.started ? 1 : 0);
 }
 
 Engine::DeviceQueue& Engine::queue(int device) {
@@ -182,7 +184,7 @@ void Engine::start(Lock& lock, const OpRef& op, uint64_t at_ns) {
   // A seed picks another legal functional order: anything whose dependencies have executed may come first.
   for (int tries = 0; seed_ && !op->executed && tries < 64 && executable_.size() > 1; ++tries) {
     auto pick = executable_.begin();
-    std::advance(pick, long(random() % std::min<size_t>(executable_.size(), 64)));
+    std::advance(pick, long(random(*op, uint64_t(tries) + 2) % std::min<size_t>(executable_.size(), 64)));
     const OpRef chosen = pick->second;
     if (chosen == op) break;
     if (chosen->body->waits_outside() || chosen->body->kind == OpKind::host_function) continue;

@@ -109,7 +109,7 @@ class Engine {
   void start_progress_thread();
   void progress_main();
   void report_deadlock(const char* why);
-  uint64_t random();
+  uint64_t random(const Op& about, uint64_t decision) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -123,7 +123,7 @@ class Engine {
   std::map<uint64_t, OpRef> executable_;  // execute_deps == 0 and not executed, by seq
   std::map<uint64_t, OpRef> unfinished_;  // linked and not completed, by seq
   uint64_t api_calls_ = 0, changes_ = 0;
-  uint64_t seed_ = 0, random_state_ = 0;
+  uint64_t seed_ = 0;
   bool null_clock_ = false, progress_running_ = false;
   int64_t deadlock_ms_ = 10000;
 };
