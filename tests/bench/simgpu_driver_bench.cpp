@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,19 @@ int child(const std::string& what, long n) {
     for (long i = 0; i < n; ++i) work();
     CHECK(synchronize());
     took = now_ns() - start;
+  } else if (what == "memory") {  // n floats are read and written; the peak of the process in bytes
+    CUdeviceptr data;
+    unsigned rounds = 1;
+    CHECK(alloc(&data, 4 * static_cast<size_t>(n)));
+    CHECK(
+        cuda.get<CUresult(CUdeviceptr, unsigned, size_t)>("cuMemsetD32_v2")(data, 0, static_cast<size_t>(n)));
+    void* parameters[] = {&data, &rounds};
+    CHECK(cuLaunchKernel(scale, static_cast<unsigned>(n / 256), 1, 1, 256, 1, 1, 0, nullptr, parameters,
+                         nullptr));
+    CHECK(synchronize());
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    took = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   } else {
     launch();  // "start": one launch, then out
     CHECK(synchronize());
@@ -212,6 +226,16 @@ int main(int argc, char** argv) {
                                     [&] { return sample(self, "kernels", kernels, {"SIMGPU_RACES=off"}); });
   rows.emit({"race_check_slowdown", "x", "SIMGPU_RACES=off, ms", 5}, races.ratio(),
             scaled(races.baseline, 1e-6));
+  // What checking adds to the process, as a part of the device memory that a kernel reads and writes whole.
+  constexpr double kTouched = 4.0 * (16 << 20);
+  const std::string floats = std::to_string(16 << 20);
+  for (const auto& [name, setting] : {std::pair{"shadow_races_pct", "SIMGPU_RACES=report"},
+                                      std::pair{"shadow_memcheck_pct", "SIMGPU_MEMCHECK=report"}}) {
+    const auto memory = rows.alternate([&] { return sample(self, "memory", floats.c_str(), {setting}); },
+                                       [&] { return sample(self, "memory", floats.c_str(), {}); });
+    rows.emit({name, "%", "the same process without checking, MiB", 30},
+              scaled(memory.added(), 100 / kTouched), scaled(memory.baseline, 1.0 / (1 << 20)));
+  }
   const auto start = rows.alternate([&] { return sample(self, "start", "1", {}, true); },
                                     [&] { return process_start_ns("/bin/true"); });
   rows.emit({"start_ms", "ms", "/bin/true, ms", 30}, scaled(start.added(), 1e-6),

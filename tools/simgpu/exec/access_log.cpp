@@ -16,7 +16,9 @@ AccessLog::Page* AccessLog::page(uint64_t number) {
 void AccessLog::add(uint64_t address, uint64_t bytes, Access::Kind kind) {
   while (bytes) {
     const uint64_t off = address % kPage, n = std::min(bytes, kPage - off);
-    uint64_t* b = page(address / kPage)->bits[kind];
+    std::unique_ptr<Bits>& bits = page(address / kPage)->kinds[kind];
+    if (__builtin_expect(!bits, 0)) bits = std::make_unique<Bits>();
+    uint64_t* b = bits->words;
     uint64_t at = off, left = n;
     while (left) {
       const uint64_t bit = at % 64, k = std::min<uint64_t>(left, 64 - bit);
@@ -32,9 +34,10 @@ void AccessLog::add(uint64_t address, uint64_t bytes, Access::Kind kind) {
 void AccessLog::merge_into(std::vector<Access>& out) const {
   for (const auto& [number, p] : pages_) {
     for (int kind = 0; kind < 3; ++kind) {
+      if (!p->kinds[kind]) continue;
       uint64_t start = ~0ull;
       for (uint64_t k = 0; k < kPage; ++k) {
-        const uint64_t w = p->bits[kind][k / 64];
+        const uint64_t w = p->kinds[kind]->words[k / 64];
         if (k % 64 == 0 && ((w == 0 && start == ~0ull) || (w == ~0ull && start != ~0ull))) {
           k += 63;
           continue;

@@ -18,8 +18,11 @@ class AccessLog {
 
  private:
   static constexpr uint64_t kPage = 4096;
-  struct Page {
-    uint64_t bits[3][kPage / 64] = {};
+  struct Bits {
+    uint64_t words[kPage / 64] = {};
+  };
+  struct Page {  // most pages are only read or only written: one kind is an eighth of the memory
+    std::unique_ptr<Bits> kinds[3];
   };
   Page* page(uint64_t number);
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
