@@ -594,7 +594,7 @@ void Planner::loop() {
 
 Plan Planner::make() {
   plan_.threads = random_.chance(50) ? 1 : 2 + random_.below(2);
-  plan_.strict = plan_.threads == 1 || random_.chance(50);
+  plan_.strict = random_.chance(50) || plan_.threads == 1 || !options_.side_by_side;
   owners_ = plan_.strict ? 1 : plan_.threads;
   quiet_ = owners_ > 1 && options_.captures && random_.chance(40);
   reach(plan_.threads == 1 ? "one thread" : plan_.strict ? "threads taking turns" : "threads side by side");

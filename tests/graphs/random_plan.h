@@ -86,7 +86,8 @@ struct Plan {
 };
 
 struct Options {
-  bool captures = true;  // the program's own graphs
+  bool captures = true;      // the program's own graphs
+  bool side_by_side = true;  // threads that take no turns: which of them an injected failure hits is chance
 };
 
 Plan make_plan(uint64_t seed, const Options& options);

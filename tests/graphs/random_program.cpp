@@ -1,6 +1,6 @@
 // Runs random programs through the driver API, knowing nothing of shunt, and prints for each what it saw:
 // return codes, memory as read back, what host functions saw and in which order.
-//   random_program KERNELS.ptx FIRST COUNT [--verbose] [--no-captures]
+//   random_program KERNELS.ptx FIRST COUNT [--verbose] [--no-captures] [--turns]
 // Exit: 0, or 2 when the driver itself can't be used. A launch that never ends shows as a missing line.
 #include <cuda.h>
 
@@ -476,6 +476,7 @@ int main(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--verbose")) g_verbose = true;
     if (!std::strcmp(argv[i], "--no-captures")) options.captures = false;
+    if (!std::strcmp(argv[i], "--turns")) options.side_by_side = false;
   }
   CUcontext context = nullptr;
   CUmodule module = nullptr;

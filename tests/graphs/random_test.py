@@ -43,7 +43,11 @@ class Side:
                 _, times, what = line.split(" ", 2)
                 self.reached[what] += int(times)
         self.status = status
-        self.races = err.count("simgpu: race")
+        # Reuse of pool memory after a free that the host has seen done: reported by chance with and without shunt, so
+        # counted apart.
+        found = [line for line in err.splitlines() if "simgpu: race" in line]
+        self.reuse = sum("'free'" in line for line in found)
+        self.races = len(found) - self.reuse
         self.struck = err.count("fault injected")
         self.errors = "\n".join(l for l in err.splitlines() if "simgpu: race" not in l and "fault injected" not in l)[:2000]
         self.in_graphs = self.kernels = 0
@@ -61,14 +65,14 @@ class Runner:
         self.program = os.path.join(self.build, "tests/graphs/random_program")
         self.ptx = os.path.join(self.build, "tests/graphs/random_kernels.ptx")
 
-    def side(self, first, count, shunt, faults="", captures=True, timeline=False):
+    def side(self, first, count, shunt, faults="", captures=True, turns=False, timeline=False):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("SHUNT_", "SIMGPU_")) and k not in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES")}
         env.update(LD_LIBRARY_PATH=os.path.join(self.build, "lib/simgpu"), SIMGPU_SPEC="b200:1", SIMGPU_RACES="report", SIMGPU_HOST_PAGES="off")
         if faults:
             env.update(SIMGPU_FAULTS=faults, SIMGPU_LOG="info")
         if shunt:
             env.update(LD_PRELOAD=os.path.join(self.build, "lib/libshunt.so"), SHUNT_GRAPHS="on", SHUNT_OVERLAP="off", SHUNT_OOM="off", SHUNT_PLACEMENT="off")
-        command = [self.program, self.ptx, str(first), str(count)] + ([] if captures else ["--no-captures"])
+        command = [self.program, self.ptx, str(first), str(count)] + ([] if captures else ["--no-captures"]) + (["--turns"] if turns else [])
         with tempfile.NamedTemporaryFile(prefix="random_timeline") as file:
             if timeline:
                 env["SIMGPU_TIMELINE"] = file.name
@@ -83,8 +87,9 @@ class Runner:
         """(plain, under shunt, problems)"""
         both = {"allocations": "alloc%0.05,alloc_async%0.05", "plain": ""}.get(kind, "")
         captures = not kind.startswith("call:")
-        plain = self.side(first, count, False, both, captures, timeline)
-        under = self.side(first, count, True, kind if kind.startswith("call:") else both, captures, timeline)
+        turns = kind == "allocations"
+        plain = self.side(first, count, False, both, captures, turns, timeline)
+        under = self.side(first, count, True, kind if kind.startswith("call:") else both, captures, turns, timeline)
         problems = []
         for seed in range(first, first + count):
             a, b = plain.seeds.get(seed), under.seeds.get(seed)
@@ -114,7 +119,7 @@ def main():
         # Failures take turns: every second batch has some. The timeline is written for a third of the batches.
         kind = "plain" if i % 2 == 0 else kinds[3 + (i // 2) % (len(kinds) - 3)]
         work.append((first, min(size, args.first + args.seeds - first), kind, i % 3 == 0))
-    programs = differences = races = plain_races = hangs = struck = kernels = replayed = 0
+    programs = differences = races = plain_races = hangs = struck = reuse = kernels = replayed = 0
     swept, reached, problems = set(), collections.Counter(), []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for (first, count, kind, timeline), (plain, under, found) in zip(work, pool.map(lambda w: runner.batch(*w), work)):
@@ -122,6 +127,7 @@ def main():
             differences += len(found)
             hangs += under.status == "hang"
             plain_races += plain.races
+            reuse += under.reuse - plain.reuse
             races += max(0, under.races - plain.races)
             reached.update(plain.reached)
             problems += found
@@ -146,7 +152,7 @@ def main():
     missing = [f"{what}: {reached[what]}, wanted {least * programs // 100}" for what, least in REQUIRED.items()
                if programs >= 100 and reached[what] < least * programs // 100]
     out = sys.stderr if args.rows else sys.stdout
-    print(f"{programs} programs, {differences} differences, {races} races added ({plain_races} without shunt), {hangs} hangs, "
+    print(f"{programs} programs, {differences} differences, {races} races added ({plain_races} without shunt; {reuse:+} reports of reused pool memory), {hangs} hangs, "
           f"{share:.1f} % of {kernels} launches replayed, {struck} injected failures, {len(swept)} of {len(ENGINE_SITES)} engine calls failed", file=out)
     for m in missing:
         print("not reached: " + m, file=out)
