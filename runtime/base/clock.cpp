@@ -20,7 +20,7 @@ bool is_virtual() { return detail::source.load(std::memory_order_relaxed) != nul
 
 void adopt_simgpu(void* (*find_loaded)(const char*, const char*)) {
   if (is_virtual() || !find_loaded) return;
-  if (void* symbol = find_loaded("libcuda.so.1", "simgpu_host_now_ns"))
+  if (void* symbol = find_loaded("libcuda.so.1", "simgpu_host_ns"))
     set_source(reinterpret_cast<Source>(symbol));
 }
 

@@ -29,7 +29,7 @@ uint64_t boottime_ns();
 // Replaces now_ns(); null restores CLOCK_MONOTONIC.
 void set_source(Source source);
 bool is_virtual();
-// Installs simgpu's `simgpu_host_now_ns` when libcuda.so.1 is simgpu's. `find_loaded` is ShuntHost's: symbol
+// Installs simgpu's `simgpu_host_ns` when libcuda.so.1 is simgpu's. `find_loaded` is ShuntHost's: symbol
 // of a library that is already loaded, null otherwise. Harmless to call again (a driver loaded later is then
 // found).
 void adopt_simgpu(void* (*find_loaded)(const char* soname, const char* symbol));

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kPast = 8192, kLongest = 2048, kRepeats = 3;
 constexpr size_t kLeastUnrolled = 32;  // steps of a pattern without other calls in it
+constexpr size_t kGiveUp = 6144;       // calls without a period: nothing repeats here
 constexpr uint32_t kAmbiguousLimit = 64;
 
 uint32_t fold(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
@@ -63,6 +64,11 @@ void StreamState::step_other(const Shape& shape) {
       break;
     case Mode::follow:
       if (synced_ && pattern_->steps[position_].shape == shape) return advance();
+      if (!has_others_) {
+        unstable(true);
+        observe(shape, 0);
+        break;
+      }
       if (synced_) diverged();
       if (mode_ == Mode::follow) seek(shape.hash());
       break;
@@ -79,6 +85,7 @@ void StreamState::observe(const Shape& shape, uint32_t params) {
   // The lowest bit tells launches from other calls.
   symbols_.push_back((fold(shape.hash()) & ~1u) | (shape.launch() ? 1u : 0u));
   params_.push_back(params);
+  ++observed_;
   if (++since_look_ >= next_look_) look_for_period();
 }
 
@@ -97,7 +104,9 @@ void StreamState::look_for_period() {
       if (run > best_run) best_run = run, best_end = i + 1;
     }
   }
-  if (!found.length || (others && best_run < shared_.limits.least)) {
+  const bool part = crosses_calls_ && !others && found.covered < kPast / 4;
+  if (!found.length || part || (others && best_run < shared_.limits.least)) {
+    if (observed_ >= kGiveUp) return back_off();
     next_look_ = std::min<size_t>(std::max<size_t>(32, next_look_ * 3 / 2), 1u << 16);
     return;
   }
@@ -124,6 +133,7 @@ void StreamState::look_for_period() {
   expected_at_ = length - align_left_;  // what comes next, in rotated terms
   if (expected_at_ == length) expected_at_ = 0;
   mode_ = align_left_ ? Mode::align : Mode::learn;
+  has_others_ = others;
   pattern_ = std::make_shared<Pattern>();
   pattern_->context = context_;
 }
@@ -154,7 +164,7 @@ void StreamState::learn(const Shape& shape, model::Op* op, const ParamLayout* la
 
 void StreamState::start_build() {
   symbols_.clear(), params_.clear();
-  since_look_ = 0;
+  since_look_ = observed_ = 0;
   const uint32_t covered = pattern_->close(shared_.limits);
   if (covered == 0 || pattern_->device_bytes() + shared_.executable_bytes.load() > shared_.budget_bytes) {
     note(static_cast<uint8_t>(trace::Action::graph_build),
@@ -224,9 +234,7 @@ void StreamState::diverged() {
   recent_[0] = steps[(position_ + n - 2) % n].shape.hash();
   recent_[1] = steps[(position_ + n - 1) % n].shape.hash();
   score_ -= 4;
-  if (score_ > -16) return;
-  forget_pattern(Reason::graph_unstable);
-  back_off();
+  if (score_ <= -12) unstable(false);
 }
 
 void StreamState::advance() {
@@ -287,7 +295,7 @@ void StreamState::end_of_period() {
   if (replay_ns_.size() < kReplayed || eager_ns_.empty()) return;
   const uint32_t eager = median(eager_ns_), replayed = median(replay_ns_);
   if (replayed <= eager + eager / 50) {
-    losses_ = 0;
+    losses_ = unstable_ = 0;
     back_off_ops_ = 4096;
     periods_until_check_ = kCheckEvery;
     return;

@@ -79,7 +79,7 @@ CUresult StreamState::flush() {
   pending_.store(0, std::memory_order_release);
   pending_changed(false);
   buffering_ = false;  // the rest of the segment goes eagerly too
-  if (first != CUDA_SUCCESS && deferred_ == CUDA_SUCCESS) deferred_ = first;
+  if (first != CUDA_SUCCESS && deferred_.load() == CUDA_SUCCESS) deferred_.store(first);
   return first;
 }
 

@@ -25,8 +25,9 @@ void StreamState::end() {
   if (!guard.held()) return;
   flush();
   forget_pattern(Reason::graph_handle_gone);
-  symbols_.clear(), params_.clear();
-  since_look_ = 0, next_look_ = 32;
+  start_over(kFirstLook);
+  unstable_ = 0;
+  crosses_calls_ = false;
   back_off_left_ = 0, back_off_ops_ = 4096;
   eager_ns_.clear(), replay_ns_.clear();
   deferred_ = CUDA_SUCCESS;
@@ -41,9 +42,7 @@ bool StreamState::launch(model::Op& op, CUresult& result) {
   if (!guard.held()) return false;
   if (mode_ == Mode::back_off) {
     if (--back_off_left_ > 0) return false;
-    mode_ = Mode::observe;
-    symbols_.clear(), params_.clear();
-    since_look_ = 0, next_look_ = 32;
+    start_over(kFirstLook);
   }
   if (mode_ == Mode::follow && synced_) {
     const Step& step = pattern_->steps[position_];
@@ -105,18 +104,10 @@ void StreamState::retire(Reason reason) {
   if (!guard.held()) return;
   flush();
   forget_pattern(reason);
-  if (mode_ != Mode::back_off) mode_ = Mode::observe;
-  symbols_.clear(), params_.clear();
-  since_look_ = 0, next_look_ = 32;
+  if (mode_ != Mode::back_off) start_over(kFirstLook);
 }
 
 void StreamState::launch_failed() { retire(Reason::graph_launch_failed); }
-
-CUresult StreamState::take_deferred() {
-  GateGuard guard(gate_);
-  if (!guard.held()) return CUDA_SUCCESS;
-  return std::exchange(deferred_, CUDA_SUCCESS);
-}
 
 void StreamState::forget_pattern(Reason reason) {
   if (!pattern_) return;
@@ -132,6 +123,25 @@ void StreamState::forget_pattern(Reason reason) {
   losses_ = 0, periods_until_check_ = 0;
   period_start_ns_ = 0;
   eager_ns_.clear(), replay_ns_.clear();
+}
+
+void StreamState::start_over(size_t next_look) {
+  mode_ = Mode::observe;
+  symbols_.clear(), params_.clear();
+  since_look_ = observed_ = 0;
+  next_look_ = next_look;
+}
+
+// What was followed is part of something longer, most likely an inner loop: look again, over more of the past
+// each time.
+void StreamState::unstable(bool at_other_call) {
+  forget_pattern(Reason::graph_unstable);
+  crosses_calls_ |= at_other_call;
+  if (++unstable_ > 3) {
+    unstable_ = 0;
+    return back_off();
+  }
+  start_over(size_t{64} << (2 * unstable_));
 }
 
 // Nothing was gained here: leave the stream alone for a while, longer each time. It recovers.

@@ -66,12 +66,17 @@ class StreamState {
   // A launch of the stream failed: what was learned from it is void.
   void launch_failed();
   // An error of buffered work that no call has reported yet.
-  CUresult take_deferred();
+  CUresult take_deferred() {
+    return __builtin_expect(deferred_.load(std::memory_order_relaxed) == CUDA_SUCCESS, 1)
+               ? CUDA_SUCCESS
+               : deferred_.exchange(CUDA_SUCCESS);
+  }
   // For the flusher: changes whenever a new buffer is begun.
   uint64_t batch() const { return batch_.load(std::memory_order_acquire); }
   uint64_t executable_bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr size_t kFirstLook = 32;
   bool step_launch(model::Op& op, const Shape& shape, const ParamLayout& layout);
   void step_other(const Shape& shape);
   void observe(const Shape& shape, uint32_t params);
@@ -89,6 +94,8 @@ class StreamState {
   bool patch(Segment& s);
   void pending_changed(bool now);
   void back_off();
+  void start_over(size_t next_look);
+  void unstable(bool at_other_call);
   void forget_pattern(Reason reason);
   void note(uint8_t action, Reason reason, bool applied, uint64_t count);
 
@@ -102,15 +109,19 @@ class StreamState {
 
   std::atomic<uint32_t> pending_{0};  // launches held back: steps [position_ - pending_, position_)
   std::atomic<uint64_t> batch_{0}, bytes_{0};
-  CUresult deferred_ = CUDA_SUCCESS;
+  std::atomic<CUresult> deferred_{CUDA_SUCCESS};
 
   Mode mode_ = Mode::observe;
   std::vector<uint32_t> symbols_, params_;  // the past, newest last
-  size_t since_look_ = 0, next_look_ = 32;
+  size_t since_look_ = 0, next_look_ = kFirstLook;
+  size_t observed_ = 0;             // calls since the last pattern or back-off
+  uint32_t unstable_ = 0;           // patterns in a row that turned out to be part of something longer
+  bool crosses_calls_ = false;      // a pattern without other calls broke at one: look for one with them
   std::vector<uint32_t> expected_;  // align, learn: one pattern's symbols
   size_t expected_at_ = 0, align_left_ = 0;
 
   std::shared_ptr<Pattern> pattern_;
+  bool has_others_ = false;  // the pattern has steps that are not launches
   bool ready_ = false, synced_ = false, buffering_ = false, eager_window_ = false;
   uint32_t position_ = 0;
   int score_ = 0;

@@ -23,7 +23,7 @@ TEST(Result, CarriesValueOrError) {
 uint64_t g_virtual = 0;
 uint64_t virtual_now() { return g_virtual; }
 void* finder(const char* soname, const char* symbol) {
-  return std::string(soname) == "libcuda.so.1" && std::string(symbol) == "simgpu_host_now_ns"
+  return std::string(soname) == "libcuda.so.1" && std::string(symbol) == "simgpu_host_ns"
              ? reinterpret_cast<void*>(&virtual_now)
              : nullptr;
 }

@@ -1,0 +1,5 @@
+shunt_bench(graphs_bench BENCH graphs SOURCES graphs_bench.cpp LIBS shunt::cuda_headers ${CMAKE_DL_LIBS})
+if(TARGET simgpu_cuda)
+  target_link_libraries(graphs_bench PRIVATE simgpu_cuda)
+  add_dependencies(graphs_bench simgpu_cuda shunt shunt_rt)
+endif()
