@@ -1,9 +1,11 @@
 // The writer: everything written is readable, whatever happens to the process, the disk or the threads.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <atomic>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -134,6 +136,58 @@ TEST_F(TraceTest, NothingIsLostOnSigkill) {
     EXPECT_EQ(mine->losses().torn_chunks, 0u);
     EXPECT_EQ(mine->state(), FileState::writing);
   }
+}
+
+// Random moments instead of chosen ones: the child writes without pause, and publishes after each record how
+// many it has committed in memory that outlives it. What it published before it died must be in the file.
+TEST_F(TraceTest, SigkillAtAHundredRandomPointsLosesNoCommittedRecord) {
+  auto* committed = static_cast<std::atomic<uint64_t>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(committed, MAP_FAILED);
+  std::mt19937 random(20261201);
+  uint64_t most = 0, least = ~uint64_t{0};
+  for (int round = 0; round < 100; round++) {
+    committed->store(0);
+    FileOptions options = options_;
+    options.directory = std::string(root_) + "/kill" + std::to_string(round) + ".shunt";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      if (!start(options)) _exit(1);
+      for (uint64_t i = 0;; i++) {
+        decide({.feature = Feature::comm, .bytes = i});
+        committed->store(i + 1, std::memory_order_release);
+      }
+    }
+    // The first record first, so that a slow start on a busy machine is not taken for a kill.
+    while (committed->load(std::memory_order_acquire) == 0 && waitpid(child, nullptr, WNOHANG) == 0)
+      usleep(50);
+    usleep(static_cast<useconds_t>(random() % 3000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const uint64_t published = committed->load(std::memory_order_acquire);
+    const auto files = trace_files(options.directory);
+    ASSERT_EQ(files.size(), 1u) << "round " << round;
+    auto reader = Reader::open(files[0]);
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    uint64_t next = 0;
+    reader->for_each([&](const RecordHeader& h, uint32_t) {
+      if (h.type != static_cast<uint16_t>(RecordType::decision)) return;
+      EXPECT_EQ(reinterpret_cast<const DecisionRecord&>(h).bytes, next);
+      next++;
+    });
+    // At most the one record that was committed and not yet published is more.
+    EXPECT_GE(next, published) << "round " << round;
+    EXPECT_LE(next, published + 1) << "round " << round;
+    EXPECT_EQ(reader->losses().torn_chunks, 0u);
+    EXPECT_EQ(reader->losses().dropped, 0u);
+    most = std::max(most, published);
+    least = std::min(least, published);
+    unlink(files[0].c_str());
+  }
+  EXPECT_GT(least, 0u);
+  EXPECT_GT(most, least);  // the points did differ
+  munmap(committed, 4096);
 }
 
 TEST_F(TraceTest, ThreadsShareChunksAndIdsAreUnique) {
