@@ -1,5 +1,6 @@
 // From calls to a pattern, and back onto it after a surprise.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/graphs/builder.h"
@@ -12,6 +13,9 @@ namespace {
 constexpr size_t kPast = 8192, kLongest = 2048, kRepeats = 3;
 constexpr size_t kLeastUnrolled = 32;  // steps of a pattern without other calls in it
 constexpr size_t kGiveUp = 6144;       // calls without a period: nothing repeats here
+constexpr size_t kSeldom = 8;      // periods between other calls that a pattern of launches alone outlives
+constexpr size_t kPatience = 400;  // calls to wait for parameters that repeat as well
+constexpr size_t kGiveUpAgain = 1024;  // after a back-off
 constexpr uint32_t kAmbiguousLimit = 64;
 
 uint32_t fold(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
@@ -65,6 +69,10 @@ void StreamState::step_other(const Shape& shape) {
     case Mode::follow:
       if (synced_ && pattern_->steps[position_].shape == shape) return advance();
       if (!has_others_) {
+        // Seldom: the cursor stays, the rest of the segment goes eagerly. Often: the launches are an inner
+        // loop.
+        const size_t launches = std::exchange(launches_since_other_, 0);
+        if (launches == 0 || launches >= kSeldom * pattern_->steps.size()) break;
         unstable(true);
         observe(shape, 0);
         break;
@@ -106,21 +114,26 @@ void StreamState::look_for_period() {
   }
   const bool part = crosses_calls_ && !others && found.covered < kPast / 4;
   if (!found.length || part || (others && best_run < shared_.limits.least)) {
-    if (observed_ >= kGiveUp) return back_off();
-    next_look_ = std::min<size_t>(std::max<size_t>(32, next_look_ * 3 / 2), 1u << 16);
+    if (observed_ >= (backed_off() ? kGiveUpAgain : kGiveUp)) return back_off();
+    next_look_ = std::min<size_t>(std::max<size_t>(32, next_look_ * 3 / 2), kGiveUpAgain);
     return;
   }
-  // Ping-pong: a multiple of the period after which fewer parameters differ.
+  // Ping-pong and inner loops: the multiple of the period after which fewest parameters differ.
   size_t times = 1;
   double best = -1;
-  for (size_t m = 1; m <= 4; ++m) {
+  for (size_t m = 1; m <= 64; ++m) {
     const size_t d = found.length * m;
-    if (d + 1 > found.covered || d > kLongest) break;
-    const size_t compared = std::min(found.covered - d, 2 * d);
+    if (d + found.length > found.covered || d > kLongest / 2) break;
+    const size_t compared = std::min<size_t>(found.covered - d, m <= 4 ? 2 * d : 256);
     size_t equal = 0;
     for (size_t i = n - compared; i < n; ++i) equal += params_[i] == params_[i - d];
     const double share = static_cast<double>(equal) / static_cast<double>(compared);
     if (share > best + 0.05) best = share, times = m;
+  }
+  // A longer past may show a multiple without changes.
+  if (best < 0.9 && observed_ < kPatience) {
+    next_look_ = kPatience / 4;
+    return;
   }
   size_t length = found.length * times;
   if (!others && length < kLeastUnrolled) length *= (kLeastUnrolled + length - 1) / length;
@@ -185,6 +198,7 @@ void StreamState::start_build() {
       grams_.put(g, static_cast<int32_t>((i + 1) % n));
   }
   mode_ = Mode::follow;
+  launches_since_other_ = 0;
   synced_ = true;
   position_ = 0;
   ready_ = shared_.shadow;
@@ -238,6 +252,7 @@ void StreamState::diverged() {
 }
 
 void StreamState::advance() {
+  ++launches_since_other_;
   if (++position_ == pattern_->steps.size()) {
     position_ = 0;
     end_of_period();
@@ -296,7 +311,7 @@ void StreamState::end_of_period() {
   const uint32_t eager = median(eager_ns_), replayed = median(replay_ns_);
   if (replayed <= eager + eager / 50) {
     losses_ = unstable_ = 0;
-    back_off_ops_ = 4096;
+    back_off_ops_ = kFirstBackOff;
     periods_until_check_ = kCheckEvery;
     return;
   }

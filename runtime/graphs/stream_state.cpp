@@ -28,7 +28,7 @@ void StreamState::end() {
   start_over(kFirstLook);
   unstable_ = 0;
   crosses_calls_ = false;
-  back_off_left_ = 0, back_off_ops_ = 4096;
+  back_off_left_ = 0, back_off_ops_ = kFirstBackOff;
   eager_ns_.clear(), replay_ns_.clear();
   deferred_ = CUDA_SUCCESS;
   mode_ = Mode::observe;

@@ -77,6 +77,7 @@ class StreamState {
 
  private:
   static constexpr size_t kFirstLook = 32;
+  static constexpr uint64_t kFirstBackOff = 4096;  // calls
   bool step_launch(model::Op& op, const Shape& shape, const ParamLayout& layout);
   void step_other(const Shape& shape);
   void observe(const Shape& shape, uint32_t params);
@@ -94,6 +95,7 @@ class StreamState {
   bool patch(Segment& s);
   void pending_changed(bool now);
   void back_off();
+  bool backed_off() const { return back_off_ops_ > kFirstBackOff; }
   void start_over(size_t next_look);
   void unstable(bool at_other_call);
   void forget_pattern(Reason reason);
@@ -121,6 +123,7 @@ class StreamState {
   size_t expected_at_ = 0, align_left_ = 0;
 
   std::shared_ptr<Pattern> pattern_;
+  size_t launches_since_other_ = 0;
   bool has_others_ = false;  // the pattern has steps that are not launches
   bool ready_ = false, synced_ = false, buffering_ = false, eager_window_ = false;
   uint32_t position_ = 0;
@@ -129,7 +132,7 @@ class StreamState {
   FlatMap<int32_t> grams_;   // three steps in a row -> position after them, -1 ambiguous
   uint32_t ambiguous_ = 0;
 
-  uint64_t back_off_left_ = 0, back_off_ops_ = 4096;
+  uint64_t back_off_left_ = 0, back_off_ops_ = kFirstBackOff;
 
   // The A/B guard: how long a period takes, eagerly and replayed.
   uint64_t period_start_ns_ = 0;

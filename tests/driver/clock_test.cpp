@@ -1,5 +1,6 @@
 // Virtual time is repeatable, the clocks differ as documented, seeds change orders and nothing else. Each
 // case runs a program of this binary in a fresh process, since clock and seed are read once.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/base/clock.h"
 #include "tests/driver/driver_test.h"
 
 namespace {
@@ -201,4 +203,11 @@ TEST(Clock, HybridChargesTheHostsOwnTime) {
   EXPECT_LT(pure, 0.01);
   EXPECT_GT(hybrid, 5.0);
   EXPECT_EQ(none, 0.0);
+}
+// shunt asks a simulated driver for its clock by name; a name that drifts apart would leave its engines in
+// real time without anybody noticing.
+TEST(Clock, ShuntFindsSimgpusClock) {
+  shunt::clock::adopt_simgpu([](const char*, const char* symbol) { return dlsym(RTLD_DEFAULT, symbol); });
+  EXPECT_TRUE(shunt::clock::is_virtual());
+  shunt::clock::set_source(nullptr);
 }
