@@ -9,6 +9,7 @@
 
 #include "tools/simgpu/driver/core/handles.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/schedule.h"
 #include "tools/simgpu/driver/core/thread_state.h"
 
@@ -39,6 +40,11 @@ void* callback_main(void*) {
       self.queue.pop_front();
     }
     thread_state().clock_ns = std::max(thread_state().clock_ns, op->start_ns);
+    if (races_watched()) {
+      // The function runs after the work before it: that is as good as waiting for it.
+      Lock lock(Engine::get().mutex());
+      race_host_waited(*op);
+    }
     const auto& body = static_cast<const HostFunctionBody&>(*op->body);
     if (body.function) body.function(body.user);
     if (body.callback)
@@ -61,6 +67,9 @@ OpBody::Step HostFunctionBody::execute(Op& op, uint64_t) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigset_t all, old;
     sigfillset(&all);
+    // Faults of the program's function are the program's (and the page watch's): blocked, they would end the
+    // process.
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_t thread;
     const int failed = pthread_create(&thread, &attributes, callback_main, nullptr);
