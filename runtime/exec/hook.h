@@ -15,6 +15,7 @@
 #include "runtime/exec/chain.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/rim.h"
+#include "runtime/trace/call_site.h"
 
 namespace shunt::exec {
 
@@ -79,6 +80,8 @@ struct Hook;
 template <uint32_t Slot, bool Described, class... A>
 struct Hook<Slot, Described, CUresult (*)(A...)> {
   static CUresult entry(A... a) {
+    // The slot was jumped to, so this is where the program made its call.
+    if (Chain::first() != nullptr) trace::note_caller(__builtin_return_address(0));
     return Rim<Slot>::run([](A... b) { return inner(b...); }, a...);
   }
 

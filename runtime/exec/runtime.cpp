@@ -51,6 +51,7 @@ bool start_trace(const config::Config& config) {
   options.ring_bytes = config.bytes(OptionId::trace_ring);
   options.rank = trace::job_rank();
   if (!trace::start(options)) return false;
+  trace::start_call_sites(config.is(OptionId::trace_sites, "on"));
   write_run_record(options.directory, config);
   for (const config::OptionInfo& o : config::options())
     if (config.given(o.id))
@@ -105,6 +106,7 @@ void fork_child() {
   model::Model::fork_child();
   Chain::get().fork_child();
   trace::fork_child();
+  trace::nvtx::fork_child();
 }
 
 void at_exit() {
@@ -152,6 +154,9 @@ const ShuntRuntime* open_runtime(const ShuntHost* host) {
                     place ? " placement" : "");
   }
   if (Chain::get().delays()) host->set_drain_unknown(1);
+  // Last: the first event loads the tool, which may call the driver, so no decision of the start-up is
+  // marked.
+  trace::nvtx::start(config.is(OptionId::nvtx, "on"));
   return &runtime;
 }
 

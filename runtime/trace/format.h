@@ -20,8 +20,8 @@ inline constexpr uint32_t kChunkMagic = 0x4B434853;  // "SHCK"
 enum class RecordType : uint16_t {
   invalid = 0,
   string = 1,          // id: string id; flags: length; then the bytes
-  module = 2,          // id: string id of the path; build-id bytes follow
-  stack = 3,           // id: stack id; frames as (module u32, offset u64 packed)
+  module = 2,          // id: string id of the path; flags: length of the build id, whose bytes follow
+  stack = 3,           // StackRecord, then its frames
   thread = 4,          // id: kernel thread id; name string id follows
   clock = 5,           // ClockRecord
   decision_begin = 6,  // DecisionRecord, closed by decision_end with the same id
@@ -81,6 +81,16 @@ struct ClockRecord {
   uint64_t monotonic_before, realtime, boottime, tsc, monotonic_after;
 };
 static_assert(sizeof(ClockRecord) == 64);
+
+struct StackFrame {
+  uint64_t module,
+      offset;  // id of the MODULE record, 0: generated code (offset is the address); call, not return
+};
+struct StackRecord {
+  RecordHeader header;  // id: stack id, as in DecisionRecord::stack; flags: number of frames, innermost first
+  uint32_t python, reserved;  // string id of the innermost Python frames, one a line; 0 none
+};
+static_assert(sizeof(StackRecord) == 32);
 
 inline constexpr uint32_t kFlagRing = 1, kFlagVirtualClock = 2;
 enum class FileState : uint32_t { writing = 0, closed = 1, stopped_at_cap = 2, stopped_disk_full = 3 };

@@ -41,7 +41,9 @@ struct Meta {
   ChunkHeader* chunk = nullptr;
   uint32_t used = 0;
   uint64_t next = 1;
-  uint32_t generation = 0;
+  uint32_t generation = 0, stacks = 0;
+  FlatMap<bool> modules;    // string id of the path -> written
+  FlatMap<uint32_t> sites;  // (feature, return address) -> stack id
 };
 Meta* g_meta = nullptr;
 
@@ -201,46 +203,112 @@ const char* file_path() {
   return file ? file->path().c_str() : "";
 }
 
-uint64_t string_id(std::string_view text) {
-  const uint32_t now = generation.load(std::memory_order_acquire);
-  if (now == 0) return 0;
-  ChunkFile* file = open_file();
-  if (!file) return 0;
-  text = text.substr(0, 32000);
-  Meta& meta = *g_meta;
-  WriteGuard guard(meta.lock);
-  if (meta.generation != now) {
-    meta.ids.clear();
-    meta.texts.clear();
-    meta.chunk = nullptr;
-    meta.next = 1;
-    meta.generation = now;
-  }
-  const uint64_t key = hash(text);
-  if (const uint64_t* known = meta.ids.find(key); known && *meta.texts.find(*known) == text) return *known;
-  const auto size = static_cast<uint16_t>((sizeof(RecordHeader) + text.size() + 15) & ~size_t{15});
-  const uint16_t bytes = std::max(size, kMinRecordBytes);
+namespace {
+
+// Under meta.lock: what was known belongs to another file.
+void renew(Meta& meta, uint32_t now) {
+  if (meta.generation == now) return;
+  meta.ids.clear();
+  meta.texts.clear();
+  meta.modules.clear();
+  meta.sites.clear();
+  meta.chunk = nullptr;
+  meta.next = 1;
+  meta.stacks = 0;
+  meta.generation = now;
+}
+
+// Under meta.lock: one record of the kinds a ring never recycles. False: no room, counted.
+bool append(Meta& meta, ChunkFile* file, RecordType type, uint32_t flags, uint64_t id, const void* fields,
+            size_t field_bytes, const void* payload, size_t payload_bytes) {
+  const size_t whole = (sizeof(RecordHeader) + field_bytes + payload_bytes + 15) & ~size_t{15};
+  const auto bytes = static_cast<uint16_t>(std::max<size_t>(whole, kMinRecordBytes));
   if (!meta.chunk || meta.used + bytes > kChunkBytes - sizeof(ChunkHeader)) {
     meta.chunk = file->claim(
         ChunkKind::meta);  // the old one stays mapped and, in a ring, busy: strings are never recycled
     meta.used = 0;
     if (!meta.chunk) {
       file->drop();
-      return 0;
+      return false;
     }
   }
   uint8_t* at = reinterpret_cast<uint8_t*>(meta.chunk + 1) + meta.used;
-  const uint64_t id = meta.next++;
-  const RecordHeader header{static_cast<uint16_t>(RecordType::string), bytes,
-                            static_cast<uint32_t>(text.size()), clock::now_ns(), id};
+  const RecordHeader header{static_cast<uint16_t>(type), bytes, flags, clock::now_ns(), id};
   memset(at, 0, bytes);
   memcpy(at, &header, sizeof header);
-  memcpy(at + sizeof header, text.data(), text.size());
+  if (field_bytes) memcpy(at + sizeof header, fields, field_bytes);
+  if (payload_bytes) memcpy(at + sizeof header + field_bytes, payload, payload_bytes);
   meta.used += bytes;
   meta.chunk->committed.store(meta.used, std::memory_order_release);
+  return true;
+}
+
+uint64_t string_id_locked(Meta& meta, ChunkFile* file, std::string_view text) {
+  text = text.substr(0, 32000);
+  const uint64_t key = hash(text);
+  if (const uint64_t* known = meta.ids.find(key); known && *meta.texts.find(*known) == text) return *known;
+  const uint64_t id = meta.next;
+  if (!append(meta, file, RecordType::string, static_cast<uint32_t>(text.size()), id, nullptr, 0, text.data(),
+              text.size()))
+    return 0;
+  meta.next++;
   meta.ids.put(key, id);
   meta.texts.put(id, std::string(text));
   return id;
+}
+
+}  // namespace
+
+uint64_t string_id(std::string_view text) {
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  ChunkFile* file = now ? open_file() : nullptr;
+  if (!file) return 0;
+  Meta& meta = *g_meta;
+  WriteGuard guard(meta.lock);
+  renew(meta, now);
+  return string_id_locked(meta, file, text);
+}
+
+uint64_t detail::module_id(std::string_view path, const uint8_t* build_id, uint32_t build_id_bytes) {
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  ChunkFile* file = now ? open_file() : nullptr;
+  if (!file) return 0;
+  Meta& meta = *g_meta;
+  WriteGuard guard(meta.lock);
+  renew(meta, now);
+  const uint64_t id = string_id_locked(meta, file, path);
+  if (id == 0 || meta.modules.find(id)) return id;
+  if (append(meta, file, RecordType::module, build_id_bytes, id, nullptr, 0, build_id, build_id_bytes))
+    meta.modules.put(id, true);
+  return id;
+}
+
+uint32_t detail::stack_id(const StackFrame* frames, uint32_t count) {
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  ChunkFile* file = now ? open_file() : nullptr;
+  if (!file) return 0;
+  Meta& meta = *g_meta;
+  WriteGuard guard(meta.lock);
+  renew(meta, now);
+  const uint32_t id = meta.stacks + 1, python[2] = {};
+  if (!append(meta, file, RecordType::stack, count, id, python, sizeof python, frames,
+              count * sizeof *frames))
+    return 0;
+  return meta.stacks = id;
+}
+
+uint32_t detail::known_site(uint64_t key) {
+  Meta& meta = *g_meta;
+  SharedGuard guard(meta.lock);
+  if (meta.generation != generation.load(std::memory_order_acquire)) return 0;
+  const uint32_t* known = meta.sites.find(key);
+  return known ? *known : 0;
+}
+
+void detail::remember_site(uint64_t key, uint32_t stack) {
+  Meta& meta = *g_meta;
+  WriteGuard guard(meta.lock);
+  if (meta.generation == generation.load(std::memory_order_acquire)) meta.sites.put(key, stack);
 }
 
 void counter(uint64_t name_id, uint64_t value) {

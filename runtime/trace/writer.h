@@ -8,9 +8,11 @@
 #include <string_view>
 
 #include "runtime/base/clock.h"
+#include "runtime/trace/call_site.h"
 #include "runtime/trace/chunks.h"
 #include "runtime/trace/decision.h"
 #include "runtime/trace/format.h"
+#include "runtime/trace/nvtx.h"
 
 namespace shunt::trace {
 
@@ -28,6 +30,12 @@ struct ThreadState {
 extern thread_local ThreadState thread __attribute__((tls_model("initial-exec")));
 void* reserve_slow(uint16_t size);
 uint64_t fresh_id_block();
+// Call sites (call_site.cpp): numbered per file and, like strings, kept out of a ring's recycling. 0: no
+// room.
+uint64_t module_id(std::string_view path, const uint8_t* build_id, uint32_t build_id_bytes);
+uint32_t stack_id(const StackFrame* frames, uint32_t count);
+uint32_t known_site(uint64_t key);  // 0: not seen in this file
+void remember_site(uint64_t key, uint32_t stack);
 
 inline void* reserve(uint16_t size) {
   ThreadState& t = thread;
@@ -63,7 +71,9 @@ inline uint64_t new_id() {
 // Records a decision; returns its id (also when tracing is off, so that NVTX payloads and logs can name it).
 inline uint64_t decide(const Decision& d, RecordType type = RecordType::decision, uint64_t id = 0) {
   if (id == 0) id = new_id();
+  if (nvtx::active() && type != RecordType::decision_end) nvtx::detail::mark(id, d);
   if (!active()) return id;
+  const uint32_t stack = d.stack ? d.stack : call_site(d.feature);
   auto* r = static_cast<DecisionRecord*>(detail::reserve(sizeof(DecisionRecord)));
   if (!r) return id;
   r->header = {static_cast<uint16_t>(type), sizeof(DecisionRecord), 0, clock::now_ns(), id};
@@ -76,7 +86,7 @@ inline uint64_t decide(const Decision& d, RecordType type = RecordType::decision
   r->stream = d.stream;
   r->context = d.context;
   r->bytes = d.bytes;
-  r->stack = d.stack;
+  r->stack = stack;
   r->correlation = d.correlation;
   detail::commit(sizeof(DecisionRecord));
   return id;

@@ -7,6 +7,7 @@
 
 #include "tools/shunt/markup.h"
 #include "tools/shunt/trace/report_data.h"
+#include "tools/shunt/trace/symbols.h"
 
 namespace shunt::tool {
 
@@ -234,6 +235,44 @@ std::string reasons_section(const ReportData& d) {
          rows + "</tbody></table></div>";
 }
 
+// The busiest places of the program, named from the files on this machine.
+std::string sites_section(const TraceRun& run, const ReportData& d) {
+  struct Row {
+    uint64_t count, site;
+    uint8_t feature;
+    uint16_t reason;
+  };
+  std::vector<Row> order;
+  for (const auto& [key, sites] : d.by_site)
+    for (const auto& [site, n] : sites) order.push_back({n, site, key.first, key.second});
+  if (order.empty())
+    return "<p>No call sites were recorded (<code>--trace-sites=off</code>, or only helper threads "
+           "decided).</p>";
+  std::sort(order.begin(), order.end(), [](const Row& a, const Row& b) { return a.count > b.count; });
+  constexpr size_t kMost = 100;
+  std::map<uint64_t, CallSites> names;
+  std::string rows;
+  for (size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    const Row& r = order[i];
+    const uint64_t process = r.site >> 32;
+    auto sites = names.find(process);
+    if (sites == names.end()) sites = names.emplace(process, CallSites(*run.processes[process])).first;
+    rows += fmt::format(
+        "<tr><td>{}</td><td><code>{}</code></td><td "
+        "class='n'>{}</td><td>{}</td><td><code>{}</code></td></tr>",
+        trace::feature_name(static_cast<trace::Feature>(r.feature)),
+        reason_name(static_cast<Reason>(r.reason)), count_text(r.count), run.processes[process]->pid(),
+        markup_escape(sites->second.text(static_cast<uint32_t>(r.site))));
+  }
+  std::string out =
+      "<div class='scroll'><table><caption>Reasons by call site, innermost frame "
+      "first</caption><thead><tr><th>feature<th>reason<th class='n'>count<th>pid<th>call "
+      "site</thead><tbody>" +
+      rows + "</tbody></table></div>";
+  if (order.size() > kMost) out += fmt::format("<p>and {} more</p>", count_text(order.size() - kMost));
+  return out;
+}
+
 std::string calls_section(const ReportData& d) {
   std::vector<std::pair<uint64_t, uint16_t>> order;
   for (const auto& [slot, n] : d.summary.calls) order.emplace_back(n, slot);
@@ -282,7 +321,7 @@ bool write_report(const TraceRun& run, const std::string& path, const Progress& 
   html += "<h2 id='streams'>Streams</h2>" + streams_section(run, d);
   html += "<h2 id='memory'>Memory</h2>" + memory_section(run, d);
   html += "<h2 id='graphs'>Launches and replays</h2>" + rate_section(d);
-  html += "<h2 id='reasons'>Reasons</h2>" + reasons_section(d) + calls_section(d);
+  html += "<h2 id='reasons'>Reasons</h2>" + reasons_section(d) + sites_section(run, d) + calls_section(d);
   html += "<h2 id='run'>Settings and losses</h2>" + settings_section(run, d);
   html += "</main></body></html>\n";
   std::ofstream file(path, std::ios::binary);

@@ -46,7 +46,8 @@ struct Gatherer {
       }
       if (static_cast<trace::Action>(d->action) == trace::Action::graph_replay && d->outcome == 0)
         ++data.replays[bin(r.t_ns)];
-      if (d->stack && data.by_site.size() < 256) ++data.by_site[{d->feature, d->reason}][d->stack];
+      if (d->stack && (data.by_site.size() < 256 || data.by_site.count({d->feature, d->reason})))
+        ++data.by_site[{d->feature, d->reason}][uint64_t{c.process_index} << 32 | d->stack];
     } else if (const auto* call = as_call(r)) {
       if (slot_name(call->slot).starts_with("cuLaunch")) ++data.launches[bin(r.t_ns)];
     } else if (const auto* counter = as_counter(r)) {

@@ -36,8 +36,8 @@ struct ReportData {
   std::vector<Episode> episodes;
   uint64_t episodes_left_out = 0;
   std::vector<uint64_t> launches = std::vector<uint64_t>(kBins), replays = std::vector<uint64_t>(kBins);
-  std::map<std::pair<uint8_t, uint16_t>, std::map<uint32_t, uint64_t>>
-      by_site;  // (feature, reason) -> stack -> count
+  std::map<std::pair<uint8_t, uint16_t>, std::map<uint64_t, uint64_t>>
+      by_site;  // (feature, reason) -> process index << 32 | stack -> count
   std::vector<std::string> settings;
 };
 

@@ -1,0 +1,143 @@
+#include "runtime/trace/call_site.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/base/flat_map.h"
+#include "runtime/trace/writer.h"
+
+namespace shunt::trace {
+
+thread_local const void* detail::caller __attribute__((tls_model("initial-exec"))) = nullptr;
+std::atomic<bool> detail::call_sites_on{false};
+
+namespace {
+
+constexpr int kMaxFrames = 24;
+using Backtrace = int (*)(void** frames, int size);
+
+std::atomic<Backtrace> g_backtrace{nullptr};
+
+// A few recent pairs a thread: decisions come in runs from one place. Belongs to one file's numbering.
+struct Cache {
+  struct Entry {
+    const void* address;
+    uint32_t stack;
+    uint8_t feature;
+  };
+  Entry entries[64];
+  uint32_t generation;
+};
+thread_local Cache t_cache __attribute__((tls_model("initial-exec")));
+
+struct Module {
+  uintptr_t address;
+  std::string_view path;
+  uintptr_t base = 0;
+  const uint8_t* build_id = nullptr;
+  uint32_t build_id_bytes = 0;
+  bool found = false;
+};
+
+int match_module(dl_phdr_info* info, size_t, void* data) {
+  auto& m = *static_cast<Module*>(data);
+  bool inside = false;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& p = info->dlpi_phdr[i];
+    const uintptr_t at = info->dlpi_addr + p.p_vaddr;
+    inside |= p.p_type == PT_LOAD && m.address >= at && m.address < at + p.p_memsz;
+  }
+  if (!inside) return 0;
+  m.found = true;
+  m.base = info->dlpi_addr;
+  m.path = info->dlpi_name ? info->dlpi_name : "";
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& p = info->dlpi_phdr[i];
+    if (p.p_type != PT_NOTE) continue;
+    const auto* at = reinterpret_cast<const uint8_t*>(info->dlpi_addr + p.p_vaddr);
+    const uint8_t* end = at + p.p_memsz;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const uint8_t* name = at + sizeof *note;
+      const uint8_t* desc = name + ((note->n_namesz + 3u) & ~3u);
+      if (desc + note->n_descsz > end) break;
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
+        m.build_id = desc;
+        m.build_id_bytes = std::min<uint32_t>(note->n_descsz, 64);
+      }
+      at = desc + ((note->n_descsz + 3u) & ~3u);
+    }
+  }
+  return 1;
+}
+
+StackFrame locate(const void* address) {
+  // A return address may be the first byte of the next function; the call is one byte before.
+  Module m{reinterpret_cast<uintptr_t>(address) - 1, {}};
+  dl_iterate_phdr(match_module, &m);
+  if (!m.found) return {0, m.address};  // generated code: the address is all there is
+  char self[512];
+  if (m.path.empty()) {  // the program itself has no name in the loader's list
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+    m.path = n > 0 ? std::string_view(self, static_cast<size_t>(n)) : std::string_view("?");
+  }
+  return {detail::module_id(m.path, m.build_id, m.build_id_bytes), m.address - m.base};
+}
+
+uint32_t walk(const void* return_address) {
+  void* found[64];
+  int count = 0;
+  if (const Backtrace backtrace = g_backtrace.load(std::memory_order_acquire)) count = backtrace(found, 64);
+  // Frames above the return address are shunt's own.
+  int first = 0;
+  while (first < count && found[first] != return_address) first++;
+  StackFrame frames[kMaxFrames];
+  int used = 0;
+  if (first >= count) frames[used++] = locate(return_address);
+  for (int i = first; i < count && used < kMaxFrames; i++) frames[used++] = locate(found[i]);
+  return detail::stack_id(frames, static_cast<uint32_t>(used));
+}
+
+}  // namespace
+
+void start_call_sites(bool enabled) {
+  if (enabled && !g_backtrace.load()) {
+    for (const char* name : {"libunwind.so.8", "libunwind.so.1", "libunwind.so"}) {
+      // Its `unw_backtrace` walks the calling thread by the unwind tables; LLVM's library of the same name
+      // has no such function and is passed over.
+      void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+      void* symbol = library ? dlsym(library, "unw_backtrace") : nullptr;
+      if (!symbol) {
+        if (library) dlclose(library);
+        continue;
+      }
+      g_backtrace.store(reinterpret_cast<Backtrace>(symbol), std::memory_order_release);
+      break;
+    }
+  }
+  detail::call_sites_on.store(enabled, std::memory_order_release);
+}
+
+uint32_t detail::call_site(Feature feature, const void* return_address) {
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  if (now == 0) return 0;
+  Cache& cache = t_cache;
+  if (cache.generation != now) {
+    memset(&cache, 0, sizeof cache);
+    cache.generation = now;
+  }
+  const uint64_t key = reinterpret_cast<uintptr_t>(return_address) << 8 | static_cast<uint8_t>(feature);
+  Cache::Entry& entry = cache.entries[mix64(key) % std::size(cache.entries)];
+  if (entry.address == return_address && entry.feature == static_cast<uint8_t>(feature)) return entry.stack;
+  uint32_t stack = known_site(key);
+  if (stack == 0 && (stack = walk(return_address)) != 0) remember_site(key, stack);
+  entry = {return_address, stack, static_cast<uint8_t>(feature)};
+  return stack;
+}
+
+}  // namespace shunt::trace
