@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/trace/trace_fixture.h"
+#include "tools/shunt/trace/symbols.h"
 
 namespace shunt::trace {
 namespace {
@@ -98,6 +99,19 @@ TEST_F(TraceTest, OneStackACallSiteAndFeature) {
   ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   EXPECT_EQ(s.modules.at(module), self);
   EXPECT_EQ(s.build_ids.at(module).size(), 20u);
+
+  // Offline: the function's name from the file of that build, and none from a file of another build.
+  tool::TraceRun run;
+  std::string error;
+  ASSERT_TRUE(tool::open_run(options_.directory, run, error)) << error;
+  const std::string text = tool::CallSites(*run.processes[0]).text(first);
+  EXPECT_NE(text.find("program_first()+0x"), std::string::npos) << text;
+  const uint64_t offset = s.frames.at(first).at(0).offset;
+  EXPECT_NE(tool::SymbolFile(self, s.build_ids.at(module)).name(offset), "");
+  std::string other = s.build_ids.at(module);
+  other[0] = static_cast<char>(other[0] ^ 1);
+  EXPECT_FALSE(tool::SymbolFile(self, other).matches());
+  EXPECT_EQ(tool::SymbolFile(self, other).name(offset), "");
 }
 
 TEST_F(TraceTest, CallSitesOffOrInAForkChild) {

@@ -47,17 +47,18 @@ std::string verdict(const TraceRun& run, const ReportData& d) {
   if (run.records == 0) return "The trace is empty: the program ended before shunt recorded anything.";
   if (decisions == 0)
     return fmt::format(
-        "shunt made no decisions in {:.1f} s: the program made no call that an engine acts on, or every "
+        "shunt made no decisions in {}: the program made no call that an engine acts on, or every "
         "engine was off.",
-        d.summary.seconds);
-  std::string out = fmt::format("In {:.1f} s shunt took {} decisions and applied {} of them.",
-                                d.summary.seconds, count_text(decisions), count_text(applied));
+        duration_text(d.summary.seconds));
+  std::string out = fmt::format("In {} shunt took {} decisions and applied {} of them.",
+                                duration_text(d.summary.seconds), count_text(decisions), count_text(applied));
   if (loudest && loudest->declined) {
     const auto top = std::max_element(loudest->reasons_declined.begin(), loudest->reasons_declined.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    out += fmt::format(" It declined most often in {}: {} ({} times).",
+    out += fmt::format(" It declined most often in {}: {} ({}).",
                        trace::feature_name(static_cast<trace::Feature>(loudest_id)),
-                       reason_name(static_cast<Reason>(top->first)), count_text(top->second));
+                       reason_name(static_cast<Reason>(top->first)),
+                       top->second == 1 ? "once" : count_text(top->second) + " times");
   }
   const auto l = run.losses();
   if (l.dropped + l.bad_chunks + l.torn_chunks || l.truncated)
@@ -110,8 +111,9 @@ std::string decisions_section(const ReportData& d) {
 
 std::string streams_section(const TraceRun& run, const ReportData& d) {
   if (d.streams.empty())
-    return "<p>Device times were not recorded. Run with <code>--gpu-trace=graph</code>, or open the "
-           "program's nsys report and use <code>shunt trace correlate</code>.</p>";
+    return "<p>This trace holds no device times. Record the program with nsys as well and use <code>shunt "
+           "trace "
+           "correlate</code>.</p>";
   const double span = static_cast<double>(run.last_ns - run.first_ns), bin_ns = span / kBins;
   std::string svg, rows;
   double y = 4;
@@ -235,6 +237,18 @@ std::string reasons_section(const ReportData& d) {
          rows + "</tbody></table></div>";
 }
 
+// One frame a line; template names are long, so lines may break anywhere.
+std::string site_markup(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t next = std::min(text.find(" < ", at), text.size());
+    out += "<div><code style='overflow-wrap:anywhere'>" + markup_escape(text.substr(at, next - at)) +
+           "</code></div>";
+    at = next + 3;
+  }
+  return out;
+}
+
 // The busiest places of the program, named from the files on this machine.
 std::string sites_section(const TraceRun& run, const ReportData& d) {
   struct Row {
@@ -262,11 +276,11 @@ std::string sites_section(const TraceRun& run, const ReportData& d) {
         "class='n'>{}</td><td>{}</td><td><code>{}</code></td></tr>",
         trace::feature_name(static_cast<trace::Feature>(r.feature)),
         reason_name(static_cast<Reason>(r.reason)), count_text(r.count), run.processes[process]->pid(),
-        markup_escape(sites->second.text(static_cast<uint32_t>(r.site))));
+        site_markup(sites->second.text(static_cast<uint32_t>(r.site))));
   }
   std::string out =
-      "<div class='scroll'><table><caption>Reasons by call site, innermost frame "
-      "first</caption><thead><tr><th>feature<th>reason<th class='n'>count<th>pid<th>call "
+      "<h3>Reasons by call site, innermost frame first</h3><div "
+      "class='scroll'><table><thead><tr><th>feature<th>reason<th class='n'>count<th>pid<th>call "
       "site</thead><tbody>" +
       rows + "</tbody></table></div>";
   if (order.size() > kMost) out += fmt::format("<p>and {} more</p>", count_text(order.size() - kMost));

@@ -118,6 +118,10 @@ std::string count_text(uint64_t count) {
   return digits;
 }
 
+std::string duration_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
+}
+
 RunSummary summarise(const TraceRun& run, const Progress& progress) {
   RunSummary s;
   Counter counter{s};
@@ -128,7 +132,7 @@ RunSummary summarise(const TraceRun& run, const Progress& progress) {
 }
 
 std::string summary_text(const TraceRun& run, const RunSummary& s) {
-  std::string out = fmt::format("[shunt] {:.1f} s, {} process{}\n", s.seconds, run.processes.size(),
+  std::string out = fmt::format("[shunt] {}, {} process{}\n", duration_text(s.seconds), run.processes.size(),
                                 run.processes.size() == 1 ? "" : "es");
   out += fmt::format("{:<10}{:>10}{:>9}{:>10}  {}\n", "feature", "decisions", "applied", "declined",
                      "main reason declined");

@@ -40,8 +40,9 @@ RunDifference diff_runs(const RunSummary& a, const RunSummary& b, double thresho
 // What is whole, what was salvaged, what is lost; true when nothing is.
 bool check_run(const TraceRun& run, std::string& text);
 
-uint64_t file_bytes(const TraceRun& run);  // of all its files
-std::string bytes_text(uint64_t bytes);    // "6.1 MiB"
-std::string count_text(uint64_t count);    // "1,204"
+uint64_t file_bytes(const TraceRun& run);   // of all its files
+std::string bytes_text(uint64_t bytes);     // "6.1 MiB"
+std::string count_text(uint64_t count);     // "1,204"
+std::string duration_text(double seconds);  // "41.2 s", "12.5 ms"
 
 }  // namespace shunt::tool
