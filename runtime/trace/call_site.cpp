@@ -23,14 +23,16 @@ using Backtrace = int (*)(void** frames, int size);
 
 std::atomic<Backtrace> g_backtrace{nullptr};
 
-// A few recent pairs a thread: decisions come in runs from one place. Belongs to one file's numbering.
+// The last few pairs of a thread: decisions come in runs from one place. Small, since the library is opened
+// late and shares a few hundred bytes of static TLS (runtime_library_test); a miss is answered by the table
+// behind it. Belongs to one file's numbering.
 struct Cache {
   struct Entry {
     const void* address;
     uint32_t stack;
     uint8_t feature;
   };
-  Entry entries[64];
+  Entry entries[4];
   uint32_t generation;
 };
 thread_local Cache t_cache __attribute__((tls_model("initial-exec")));
