@@ -97,6 +97,10 @@ void Reader::scan() {
       records_++;
     }
     if (at != committed) losses_.torn_chunks++;
+    // Pages of a file larger than memory must not pile up; whoever reads the chunk later faults them in
+    // again.
+    if (header->kind == static_cast<uint32_t>(ChunkKind::data))
+      madvise(const_cast<uint8_t*>(base), room & ~uint64_t{4095}, MADV_DONTNEED);
     if (at == 0) continue;
     found.push_back({header->sequence,
                      {base + sizeof(ChunkHeader), static_cast<uint32_t>(at), header->tid,
