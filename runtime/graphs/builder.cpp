@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/exec/driver.h"
+#include "runtime/trace/nvtx.h"
 
 namespace shunt::graphs {
 
@@ -32,7 +33,7 @@ void Builder::settle() {
 }
 
 void Builder::work() {
-  pthread_setname_np(pthread_self(), "shunt-graphs");
+  trace::nvtx::name_this_thread("shunt-graphs");
   const exec::Driver& driver = exec::Driver::get();
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   driver.thread_exchange_capture_mode(&mode);

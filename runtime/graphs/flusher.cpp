@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "runtime/graphs/graphs_link.h"
+#include "runtime/trace/nvtx.h"
 
 namespace shunt::graphs {
 namespace {
@@ -32,7 +33,7 @@ void Flusher::wake() {
 }
 
 void Flusher::work() {
-  pthread_setname_np(pthread_self(), "shunt-flusher");
+  trace::nvtx::name_this_thread("shunt-flusher");
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   uint32_t idle = 0;
   for (;;) {

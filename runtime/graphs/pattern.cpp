@@ -8,6 +8,7 @@
 #include "runtime/base/flat_map.h"
 #include "runtime/exec/driver.h"
 #include "runtime/model/model.h"
+#include "runtime/trace/nvtx.h"
 
 namespace shunt::graphs {
 namespace {
@@ -61,6 +62,10 @@ bool Pattern::add_launch(const Shape& shape, model::Op& op, const ParamLayout& l
   bytes.resize(bytes.size() + layout.bytes, 0);
   copy_params(layout, bytes.data() + step.params, op.launch.params);
   step.host_visible = host_may_watch(layout, bytes.data() + step.params);
+  if (trace::nvtx::active()) {
+    names.resize(steps.size());
+    names.push_back(op.function_info && op.function_info->name[0] ? op.function_info->name : "kernel");
+  }
   steps.push_back(step);
   return true;
 }
@@ -108,6 +113,26 @@ uint32_t Pattern::close(const SegmentLimits& limits) {
   return covered;
 }
 
+// "graph of 12 launches: scan, add x3, ...": equal neighbours are counted.
+void Pattern::name_segments() {
+  constexpr size_t kLongest = 480;
+  for (Segment& s : segments) {
+    std::string text = "graph of " + std::to_string(s.end - s.begin) + " launches:";
+    for (uint32_t i = s.begin; i < s.end;) {
+      uint32_t same = i + 1;
+      while (same < s.end && names[same] == names[i]) ++same;
+      text += (i == s.begin ? " " : ", ") + names[i];
+      if (same - i > 1) text += " x" + std::to_string(same - i);
+      i = same;
+      if (text.size() <= kLongest) continue;
+      text.resize(kLongest);
+      text += "...";
+      break;
+    }
+    s.text = trace::nvtx::text(text);
+  }
+}
+
 bool Pattern::build_segment(Segment& s) {
   const exec::Driver& driver = exec::Driver::get();
   if (driver.graph_create(&s.graph, 0) != CUDA_SUCCESS) return false;
@@ -136,6 +161,8 @@ bool Pattern::build() {
   const uint64_t start = clock::now_ns();
   for (Segment& s : segments)
     if (!build_segment(s)) return false;
+  names.resize(names.empty() ? 0 : steps.size());
+  if (!names.empty()) name_segments();
   build_ns = clock::now_ns() - start;
   return true;
 }

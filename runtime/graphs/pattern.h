@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/graphs/params.h"
@@ -43,6 +44,7 @@ struct Segment {
   uint32_t dirty = 0;           // how many of them
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
+  uint64_t text = 0;  // NVTX: the launches behind a replay, by name; 0 without a tool
 };
 
 struct SegmentLimits {
@@ -60,6 +62,7 @@ class Pattern {
   std::vector<uint8_t> bytes;   // parameters of all launches, as last seen
   std::vector<void*> pointers;  // kernelParams arrays into `bytes`
   std::vector<Segment> segments;
+  std::vector<std::string> names;  // kernels by step, only when an NVTX tool listens
   CUcontext context = nullptr;
   std::atomic<Build> build_state{Build::waiting};
   uint64_t build_ns = 0;
@@ -74,6 +77,7 @@ class Pattern {
   size_t device_bytes() const;  // estimate, for the budget
 
  private:
+  void name_segments();
   bool build_segment(Segment& s);
 };
 

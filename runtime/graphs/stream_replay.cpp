@@ -1,8 +1,11 @@
 // What goes to the driver: whole segments as graphs, everything else launch by launch.
+#include <optional>
+
 #include "runtime/base/clock.h"
 #include "runtime/exec/driver.h"
 #include "runtime/graphs/stream_state.h"
 #include "runtime/model/model.h"
+#include "runtime/trace/nvtx.h"
 #include "runtime/trace/writer.h"
 
 namespace shunt::graphs {
@@ -138,7 +141,13 @@ CUresult StreamState::submit_segment() {
   };
   const bool sampled = sample_ % kSampleEvery == 0;
   const uint64_t start = sampled ? clock::now_ns() : 0;
-  const CUresult r = shared_.owner->next->on_op(op);
+  const uint64_t decision = trace::new_id();
+  CUresult r;
+  {
+    std::optional<trace::nvtx::Range> range;
+    if (__builtin_expect(s.text != 0, 0)) range.emplace(trace::Feature::graph, s.text, decision);
+    r = shared_.owner->next->on_op(op);
+  }
   // A launch the driver refused ran nothing: the same work again, launch by launch, gives the program its own
   // codes.
   if (r != CUDA_SUCCESS) return eager();
@@ -149,7 +158,7 @@ CUresult StreamState::submit_segment() {
   position_ -= 1;  // the caller advances
   if (score_ < 16) score_++;
   shared_.replayed_launches.fetch_add(held, std::memory_order_relaxed);
-  note(static_cast<uint8_t>(trace::Action::graph_replay), Reason::graph_periodic, true, held);
+  note(static_cast<uint8_t>(trace::Action::graph_replay), Reason::graph_periodic, true, held, decision);
   return CUDA_SUCCESS;
 }
 

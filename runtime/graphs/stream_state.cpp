@@ -151,7 +151,7 @@ void StreamState::back_off() {
   if (back_off_ops_ < (1u << 20)) back_off_ops_ *= 4;
 }
 
-void StreamState::note(uint8_t action, Reason reason, bool applied, uint64_t count) {
+void StreamState::note(uint8_t action, Reason reason, bool applied, uint64_t count, uint64_t id) {
   trace::decide({.feature = trace::Feature::graph,
                  .action = static_cast<trace::Action>(action),
                  .reason = reason,
@@ -159,7 +159,8 @@ void StreamState::note(uint8_t action, Reason reason, bool applied, uint64_t cou
                  .device = static_cast<int16_t>(model::Model::get().device_of(context_)),
                  .stream = reinterpret_cast<uint64_t>(handle_),
                  .context = reinterpret_cast<uint64_t>(context_),
-                 .bytes = count});
+                 .bytes = count},
+                trace::RecordType::decision, id);
 }
 
 void StreamState::pending_changed(bool now) {

@@ -99,7 +99,7 @@ class StreamState {
   void start_over(size_t next_look);
   void unstable(bool at_other_call);
   void forget_pattern(Reason reason);
-  void note(uint8_t action, Reason reason, bool applied, uint64_t count);
+  void note(uint8_t action, Reason reason, bool applied, uint64_t count, uint64_t id = 0);
 
   Shared& shared_;
   Gate gate_;
