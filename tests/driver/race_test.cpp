@@ -165,6 +165,61 @@ TEST_F(Planted, DISABLED_FinishedButNotWaitedFor) {
 }
 
 namespace {
+constexpr size_t kGrain = size_t{2} << 20;
+// The same memory, mapped `times` times in a row.
+CUdeviceptr mapped(int times) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr base = 0;
+  EXPECT_EQ(cuMemCreate(&handle, kGrain, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressReserve(&base, size_t(times) * kGrain, 0, 0, 0), CUDA_SUCCESS);
+  for (int i = 0; i < times; ++i)
+    EXPECT_EQ(cuMemMap(base + size_t(i) * kGrain, kGrain, 0, handle, 0), CUDA_SUCCESS);
+  CUmemAccessDesc access = {};
+  access.location = prop.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  EXPECT_EQ(cuMemSetAccess(base, size_t(times) * kGrain, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  return base;
+}
+}  // namespace
+TEST_F(Planted, DISABLED_SameBytesAtTwoAddresses) {
+  const CUdeviceptr base = mapped(2);
+  set(a, base, 1);
+  copy(b, cell, base + kGrain);
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_UnmapUnderKernel) {
+  const CUdeviceptr base = mapped(1);
+  set(a, base, 1);
+  OK(cuMemUnmap(base, kGrain));
+  OK(cuCtxSynchronize());
+}
+TEST_F(Planted, DISABLED_OrderedMappings) {
+  const CUdeviceptr base = mapped(3);
+  set(a, base + 256, 1);
+  OK(cuMemcpyDtoDAsync(cell, base + kGrain - 64, 128, b));  // over a border, other bytes
+  set(a, base + kGrain + 512, 2);
+  OK(cuEventRecord(e, a));
+  OK(cuStreamWaitEvent(b, e, 0));
+  copy(b, cell + 256, base + 2 * kGrain + 512);
+  OK(cuStreamSynchronize(b));
+  OK(cuMemUnmap(base, 3 * kGrain));
+  printf("out: done\n");
+}
+TEST(Races, MappedMemory) {
+  const std::string twice = child("SIMGPU_RACES=report", "SameBytesAtTwoAddresses");
+  EXPECT_NE(twice.find("bytes 0 to 4 of the 2097152-byte allocation"), std::string::npos) << twice;
+  const std::string gone = child("SIMGPU_RACES=report", "UnmapUnderKernel");
+  EXPECT_NE(gone.find("cuMemUnmap takes 0x500000000000 to 0x500000200000 away; 'set_value'"),
+            std::string::npos)
+      << gone;
+  EXPECT_EQ(child("SIMGPU_RACES=off", "UnmapUnderKernel"), "");
+}
+
+namespace {
 int* pinned_pages(int pages) {
   void* p = nullptr;
   EXPECT_EQ(cuMemHostAlloc(&p, size_t(pages) * 4096, 0), CUDA_SUCCESS);
@@ -299,7 +354,7 @@ TEST(Races, FoundUnderEverySeed) {
 }
 TEST(Races, OrderedProgramsAreQuiet) {
   for (const char* test : {"OrderedByEvents", "OrderedByHost", "OrderedByLegacy", "OrderedByMemoryOperations",
-                           "ReadersAndDisjointWriters"}) {
+                           "ReadersAndDisjointWriters", "OrderedMappings"}) {
     EXPECT_EQ(child("SIMGPU_RACES=report", test), "out: done\n") << test;
     EXPECT_EQ(child("SIMGPU_RACES=report SIMGPU_SEED=3", test), "out: done\n") << test;
   }

@@ -300,9 +300,10 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
     case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
       v = host_pages;
       break;
-    // cuMemCreate and IPC are not there yet: a program that asks first must not take that path.
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+      v = 1;
+      break;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
       v = 0;
@@ -392,7 +393,7 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
       v = 0;
       break;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-      v = 0;
+      v = int(platform()->box->spec().devices[size_t(d.box_index)].numa_node);
       break;
     case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
       v = 0;
@@ -413,10 +414,12 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
       v = 0x10DE;
       break;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+      v = 1;
+      break;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
       v = 0;
       break;

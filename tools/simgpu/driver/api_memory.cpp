@@ -7,6 +7,8 @@
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/host_pages.h"
 #include "tools/simgpu/driver/core/race.h"
+#include "tools/simgpu/driver/core/shared_charge.h"
+#include "tools/simgpu/driver/core/vmm.h"
 
 using namespace simgpu::driver;
 
@@ -77,6 +79,7 @@ SIMGPU_API cuMemGetInfo_v2(size_t* free, size_t* total) {
     SIMGPU_REQUIRE(free && total, CUDA_ERROR_INVALID_VALUE);
     Context* context;
     SIMGPU_TRY(require_context(context));
+    settle_charges();
     // In the pages that allocations take, so that what is reported can be had.
     *free = platform()->box->free_bytes(context->device->box_index) / DeviceHeap::kPage * DeviceHeap::kPage;
     *total = context->device->memory_bytes();
@@ -143,8 +146,10 @@ SIMGPU_API cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdevicept
     SIMGPU_TRY(require_context(context));
     const AllocationRef allocation = known_allocation(dptr);
     SIMGPU_REQUIRE(allocation, CUDA_ERROR_NOT_FOUND);
-    if (pbase) *pbase = allocation->range_base ? allocation->range_base : allocation->base;
-    if (psize) *psize = allocation->range_base ? allocation->range_size : allocation->size;
+    // Of mapped memory: the one mapping, not the reservation it lies in.
+    const bool part = allocation->range_base && allocation->kind != MemoryKind::mapped;
+    if (pbase) *pbase = part ? allocation->range_base : allocation->base;
+    if (psize) *psize = part ? allocation->range_size : allocation->size;
     return CUDA_SUCCESS;
   });
 }
@@ -318,11 +323,14 @@ CUresult pointer_attribute(CUpointer_attribute attribute, CUdeviceptr ptr, void*
       SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
       return put(unsigned(a->kind == MemoryKind::device));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
-      return put(a->range_base ? a->range_base : a->base);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      SIMGPU_REQUIRE(a, CUDA_ERROR_INVALID_VALUE);
-      return put(size_t(a->range_base ? a->range_size : a->size));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: {
+      // Also of a reservation with nothing mapped there.
+      uint64_t base = 0, size = 0;
+      SIMGPU_REQUIRE(a || in_reservation(ptr, &base, &size), CUDA_ERROR_INVALID_VALUE);
+      if (a) base = a->range_base ? a->range_base : a->base;
+      if (a) size = a->range_base ? a->range_size : a->size;
+      return attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? put(size_t(size)) : put(CUdeviceptr(base));
+    }
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put(unsigned(a != nullptr));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:

@@ -24,6 +24,14 @@ CUresult locate_side(const CopyPlace& place, const CopyShape& shape, Side side, 
   if (side == Side::host) SIMGPU_REQUIRE(out.where != Where::device, CUDA_ERROR_INVALID_VALUE);
   return CUDA_SUCCESS;
 }
+// Mapped device memory nobody has been given access to cannot be copied either.
+bool may_copy(const Location& side, const Context& context, bool writes) {
+  if (!side.allocation || side.allocation->kind != MemoryKind::mapped || side.allocation->device < 0)
+    return true;
+  const std::vector<uint8_t>& rights = side.allocation->rights;
+  const uint8_t needed = writes ? 2 : 1;
+  return (rights[size_t(context.device->ordinal)] | rights[size_t(side.allocation->device)]) & needed;
+}
 }  // namespace
 
 CUresult make_copy(const CopyShape& shape, Side src_side, Side dst_side, const Context& context,
@@ -32,6 +40,7 @@ CUresult make_copy(const CopyShape& shape, Side src_side, Side dst_side, const C
   if (shape.bytes()) {
     SIMGPU_TRY(locate_side(shape.src, shape, src_side, src));
     SIMGPU_TRY(locate_side(shape.dst, shape, dst_side, dst));
+    SIMGPU_REQUIRE(may_copy(src, context, false) && may_copy(dst, context, true), CUDA_ERROR_INVALID_VALUE);
     SIMGPU_REQUIRE(!dst.allocation || !dst.allocation->read_only || dst.where == Where::device,
                    CUDA_ERROR_INVALID_VALUE);
   }
@@ -101,7 +110,7 @@ CUresult fill(Lock& lock, uint64_t dst, uint64_t pitch, uint32_t value, unsigned
   SIMGPU_REQUIRE(width <= UINT64_MAX / element_bytes, CUDA_ERROR_INVALID_VALUE);
   Location where;
   SIMGPU_TRY(locate(dst, (height - 1) * pitch + width * element_bytes, where));
-  SIMGPU_REQUIRE(where.allocation, CUDA_ERROR_INVALID_VALUE);
+  SIMGPU_REQUIRE(where.allocation && may_copy(where, *context, true), CUDA_ERROR_INVALID_VALUE);
   OpRef op;
   SIMGPU_TRY(submit(
       lock, stream,

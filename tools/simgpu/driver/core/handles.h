@@ -31,6 +31,7 @@ enum class Kind : uint32_t {
   external_semaphore,
   green_context,
   ipc,
+  physical_memory,
   other,
 };
 

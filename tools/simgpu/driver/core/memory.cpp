@@ -12,6 +12,7 @@
 #include "tools/simgpu/driver/core/context.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/memcheck.h"
+#include "tools/simgpu/driver/core/shared_charge.h"
 
 namespace simgpu::driver {
 namespace {
@@ -108,7 +109,7 @@ DeviceHeap::DeviceHeap(int box_index, int ordinal, uint64_t capacity_bytes) : bo
   free_[window_ + kGuard] = window_bytes_ - 2 * kGuard;
 }
 
-bool DeviceHeap::reserve_capacity(uint64_t bytes) { return Box::get()->reserve(box_index_, bytes); }
+bool DeviceHeap::reserve_capacity(uint64_t bytes) { return reserve_box_memory(box_index_, bytes); }
 void DeviceHeap::release_capacity(uint64_t bytes) { Box::get()->release(box_index_, bytes); }
 
 bool DeviceHeap::account(uint64_t begin, uint64_t end) {

@@ -17,6 +17,7 @@
 #include "tools/simgpu/driver/core/occupancy.h"
 #include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/timeline.h"
+#include "tools/simgpu/driver/core/vmm.h"
 
 namespace simgpu::driver {
 namespace {
@@ -207,7 +208,7 @@ CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
   out = {};
   AllocationRef a = known_allocation(address);
   if (!a) a = graph_memory_containing(address);  // named before a launch makes it exist
-  if (!a && in_graph_window(address)) return CUDA_ERROR_INVALID_VALUE;
+  if (!a && (in_graph_window(address) || in_reservation(address))) return CUDA_ERROR_INVALID_VALUE;
   if (!a) {
     for (Device* device : platform()->devices) {
       if (device->heap->contains(address)) return CUDA_ERROR_INVALID_VALUE;  // freed, or never allocated
@@ -219,7 +220,8 @@ CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
     uint64_t at = a->end();
     while (at < address + bytes) {
       AllocationRef next = MemoryMap::get().at(at);
-      if (!next || next->kind != MemoryKind::mapped || a->kind != MemoryKind::mapped)
+      if (!next || next->kind != MemoryKind::mapped || a->kind != MemoryKind::mapped ||
+          next->host != a->host + (at - a->base))
         return CUDA_ERROR_INVALID_VALUE;
       at = next->end();
     }
@@ -244,7 +246,7 @@ CUresult locate(uint64_t address, uint64_t bytes, Location& out) {
 uint8_t* host_bytes(uint64_t address) {
   const AllocationRef a = MemoryMap::get().find(address);
   if (a) return a->host + (address - a->base);
-  if (in_graph_window(address)) return nullptr;
+  if (in_graph_window(address) || in_reservation(address)) return nullptr;
   for (Device* device : platform()->devices) {
     if (device->heap->contains(address)) return nullptr;
   }

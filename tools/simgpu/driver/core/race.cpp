@@ -11,6 +11,7 @@
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/memory.h"
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/vmm.h"
 
 namespace simgpu::driver {
 namespace {
@@ -82,6 +83,9 @@ void report(Op& op, const Site& mine, exec::Access::Kind kind, const Mark& other
   const std::string key = mine.name + verb(kind) + std::to_string(mine.stream) + "|" + other.site->name +
                           verb(other_kind) + std::to_string(other.site->stream);
   if (!d.reported.insert(key).second) return;
+  const uint64_t mapped = vmm_mapped_address(base);
+  end += mapped - base;
+  base = mapped;
   const AllocationRef a = MemoryMap::get().find(base);
   char place[160];
   if (a) {
@@ -238,6 +242,7 @@ void race_executed(Op& op) {
     const uint64_t address = op.execution->fault().address;
     if (!MemoryMap::get().find(address)) list.push_back({address, address + 1, exec::Access::read});
   }
+  vmm_to_first_view(list);
   if (!list.empty()) {
     auto site = std::make_shared<Site>();
     site->name = op.body->name();
@@ -296,6 +301,35 @@ void race_forget(uint64_t base, uint64_t bytes) {
   split(d.shadow, base);
   split(d.shadow, base + bytes);
   d.shadow.erase(d.shadow.lower_bound(base), d.shadow.lower_bound(base + bytes));
+}
+
+std::vector<uint32_t> race_host_clock() { return detector().host; }
+
+void race_unmapped(uint64_t base, uint64_t bytes, const std::vector<uint32_t>& known) {
+  Detector& d = detector();
+  RaceState host;
+  host.clock = known;
+  split(d.shadow, base);
+  split(d.shadow, base + bytes);
+  for (auto it = d.shadow.lower_bound(base); it != d.shadow.end() && it->first < base + bytes; ++it) {
+    auto check = [&](const Mark& m, exec::Access::Kind kind) {
+      if (before(m, host)) return;
+      ++d.reports;
+      const std::string key = "unmap|" + m.site->name + verb(kind) + std::to_string(m.site->stream);
+      if (!d.reported.insert(key).second) return;
+      log_line(
+          LogLevel::error,
+          "race: cuMemUnmap takes 0x%llx to 0x%llx away; '%s' (#%llu, stream %llu, device %d) %s 0x%llx, "
+          "and the host has not waited for it: synchronise with its stream before unmapping",
+          (unsigned long long)vmm_mapped_address(base),
+          (unsigned long long)(vmm_mapped_address(base) + bytes), m.site->name.c_str(),
+          (unsigned long long)m.site->seq, (unsigned long long)m.site->stream, m.site->device, verb(kind),
+          (unsigned long long)vmm_mapped_address(it->first));
+    };
+    check(it->second.write, exec::Access::write);
+    for (const Mark& m : it->second.reads) check(m, exec::Access::read);
+    for (const Mark& m : it->second.atomics) check(m, exec::Access::atomic);
+  }
 }
 
 RaceCounts race_counts() { return {detector().reports, detector().shadow.size()}; }

@@ -37,6 +37,10 @@ void race_completed(Op& op, bool last_of_stream);
 // Device order through a stream whose last op has completed and left.
 void race_after_stream(Op& later, const Stream& stream);
 void race_forget(uint64_t base, uint64_t bytes);  // memory was freed
+// What the host knows to be complete; and mapped memory (its first view) it takes away knowing only so much:
+// a use it had not waited for is reported.
+std::vector<uint32_t> race_host_clock();
+void race_unmapped(uint64_t base, uint64_t bytes, const std::vector<uint32_t>& known);
 
 struct RaceCounts {
   uint64_t reports = 0, segments = 0;
