@@ -19,8 +19,8 @@ bool parse_count(std::string_view text, uint64_t& out) {
 }  // namespace
 
 Hints parse_hints(const std::vector<std::string>& items, std::vector<Problem>& problems) {
-  static const std::vector<std::string> keys = {"mem",  "context", "batch", "role", "kv-bytes-per-token",
-                                                "model"};
+  static const std::vector<std::string> keys = {"mem",   "context", "batch", "role", "kv-bytes-per-token",
+                                                "model", "devices"};
   static const std::vector<std::string> roles = {"train", "infer", "augment", "forward"};
   Hints hints;
   for (const std::string& item : items) {
@@ -34,9 +34,10 @@ Hints parse_hints(const std::vector<std::string>& items, std::vector<Problem>& p
         bad("use " + key + "=SIZE such as " + key + (key == "mem" ? "=200GiB" : "=160KiB"));
       else
         (key == "mem" ? hints.mem_bytes : hints.kv_bytes_per_token) = *bytes;
-    } else if (key == "context" || key == "batch") {
-      if (!parse_count(value, key == "batch" ? hints.batch : hints.context_tokens))
-        bad("use " + key + "=NUMBER such as " + key + "=64K");
+    } else if (key == "context" || key == "batch" || key == "devices") {
+      uint64_t& to = key == "batch" ? hints.batch : key == "devices" ? hints.devices : hints.context_tokens;
+      if (!parse_count(value, to))
+        bad("use " + key + "=NUMBER such as " + key + (key == "context" ? "=64K" : "=4"));
     } else if (key == "role") {
       hints.role = value;
       bool known = false;
@@ -50,7 +51,7 @@ Hints parse_hints(const std::vector<std::string>& items, std::vector<Problem>& p
       hints.model = value;
     } else {
       const std::string near = nearest(key, keys);
-      bad(near.empty() ? "known hints: mem, context, batch, role, kv-bytes-per-token, model"
+      bad(near.empty() ? "known hints: mem, context, batch, role, kv-bytes-per-token, model, devices"
                        : "did you mean '" + near + "='?");
     }
   }

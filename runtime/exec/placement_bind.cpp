@@ -114,6 +114,14 @@ bool decide_once() {
   request.mode = placement::parse_mode(config.text(config::OptionId::placement));
   std::vector<config::Problem> problems;  // reported at start
   request.hints = config::parse_hints(config.list(config::OptionId::hint), problems);
+  placement::RuleSet rules;
+  std::string bad_rules;
+  if (config.given(config::OptionId::rule_set)) {
+    if (placement::parse_compact(config.text(config::OptionId::rule_set), rules, bad_rules))
+      request.rules = &rules;
+    else
+      SHUNT_LOG_WARN(placement, "SHUNT_RULE_SET: %s; the rules shipped are used", bad_rules.c_str());
+  }
   request.local_ranks = trace::local_ranks();
   // One device, or no freedom: not worth NVML's start-up time.
   if (facts.size() > 1 && request.local_ranks <= 1) {

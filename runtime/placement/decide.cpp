@@ -1,29 +1,12 @@
 #include "runtime/placement/decide.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "runtime/placement/choose.h"
 #include "runtime/placement/visible.h"
 
 namespace shunt::placement {
 namespace {
-
-constexpr double kMemoryMargin = 1.08;   // allocator slack and contexts
-constexpr double kFreeTolerance = 0.02;  // smaller differences in free memory do not move a program
-constexpr uint64_t kLongContext = 64 * 1024;
-constexpr uint64_t kSmallBatch = 8;
-
-// What hints other than mem= and model= prefer. The big device is the model with most memory among the
-// visible ones.
-enum class Preference { none, most_memory, least_memory };
-
-Preference preference(const config::Hints& hints) {
-  if (hints.context_tokens > kLongContext) return Preference::most_memory;
-  if (hints.role == "forward") return Preference::most_memory;
-  if (hints.role == "augment") return Preference::least_memory;
-  if (hints.role == "train" && hints.batch > 0 && hints.batch <= kSmallBatch) return Preference::least_memory;
-  return Preference::none;
-}
 
 uint64_t needed_bytes(const config::Hints& h) {
   const double kv = static_cast<double>(h.context_tokens) * static_cast<double>(h.kv_bytes_per_token) *
@@ -32,54 +15,12 @@ uint64_t needed_bytes(const config::Hints& h) {
   return total > 9e18 ? UINT64_C(9000000000000000000) : static_cast<uint64_t>(total);
 }
 
-double rate(const DeviceFacts& d) {
-  if (!d.profile) return 0;
-  return d.profile->bf16_tensor.value > 0 ? d.profile->bf16_tensor.value : d.profile->fp32.value;
-}
-
 std::string describe(const DeviceFacts& d) { return "GPU " + std::to_string(d.ordinal); }
 
 std::string memory_text(const DeviceFacts& d) {
   if (!d.memory_known) return "free memory unknown";
   return config::format_bytes(d.free_bytes) + " free of " + config::format_bytes(d.total_bytes);
 }
-
-struct Chooser {
-  const Request& request;
-  const std::vector<DeviceFacts>& facts;
-  Plan& plan;
-  Preference wish;
-
-  bool memory_fits(const DeviceFacts& d) const {
-    return plan.need_bytes == 0 ||
-           (d.memory_known &&
-            static_cast<double>(d.free_bytes) >= static_cast<double>(plan.need_bytes) * kMemoryMargin);
-  }
-
-  // True when a is clearly the better place than b; equal devices keep the program's own order.
-  bool better(const DeviceFacts& a, const DeviceFacts& b, bool across_models) const {
-    if (across_models) {
-      if (wish == Preference::most_memory && a.total_bytes != b.total_bytes)
-        return a.total_bytes > b.total_bytes;
-      if (wish == Preference::least_memory && a.total_bytes != b.total_bytes)
-        return a.total_bytes < b.total_bytes;
-    }
-    if (a.busy() != b.busy()) return !a.busy();
-    if (across_models && request.mode == Mode::mixed && rate(a) != rate(b)) return rate(a) > rate(b);
-    if (!a.memory_known || !b.memory_known) return false;
-    const double tolerance = kFreeTolerance * static_cast<double>(std::max(a.total_bytes, b.total_bytes));
-    return static_cast<double>(a.free_bytes) > static_cast<double>(b.free_bytes) + tolerance;
-  }
-
-  int best(const std::vector<int>& candidates, bool across_models) const {
-    int chosen = -1;
-    for (const int i : candidates)
-      if (chosen < 0 ||
-          better(facts[static_cast<size_t>(i)], facts[static_cast<size_t>(chosen)], across_models))
-        chosen = i;
-    return chosen;
-  }
-};
 
 }  // namespace
 
@@ -119,7 +60,8 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     return plan;
   }
   const int first = visible.devices.front();
-  const DeviceFacts& usual = facts[static_cast<size_t>(first)];
+  auto fact = [&](int i) -> const DeviceFacts& { return facts[static_cast<size_t>(i)]; };
+  const DeviceFacts& usual = fact(first);
   auto keep = [&](Reason reason, const std::string& why) {
     plan.device = first;
     plan.reason = reason;
@@ -127,27 +69,24 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     return plan;
   };
   if (request.mode == Mode::off) return keep(Reason::mode_off, "--placement=off");
-  if (request.local_ranks > 1)
+  if (request.local_ranks > 1 && !request.whole_job)
     return keep(Reason::multi_rank_job,
                 std::to_string(request.local_ranks) + " local ranks: each keeps the device it selects");
 
-  Chooser chooser{request, facts, plan, preference(request.hints)};
+  const RuleSet& rules = request.rules ? *request.rules : default_rules();
+  Chooser chooser{request, facts, rules, plan.need_bytes};
   const bool one_model = std::all_of(visible.devices.begin(), visible.devices.end(),
-                                     [&](int i) { return facts[static_cast<size_t>(i)].same_model(usual); });
-  const bool wide = request.mode == Mode::mixed || !request.hints.model.empty() ||
-                    (chooser.wish != Preference::none && !one_model);
+                                     [&](int i) { return fact(i).same_model(usual); });
   std::vector<int> feasible, usual_feasible;
   bool some_binary = false, some_memory = false;
   for (const int i : visible.devices) {
-    const DeviceFacts& d = facts[static_cast<size_t>(i)];
+    const DeviceFacts& d = fact(i);
     Considered c{i, true, Reason::none};
-    const bool wrong_model =
-        !request.hints.model.empty() && !(d.profile && d.profile->key == request.hints.model);
     if (!binary_fits(request, d))
       c = {i, false, Reason::no_binary_for_device};
     else if (some_binary = true; !chooser.memory_fits(d))
       c = {i, false, d.memory_known ? Reason::memory_infeasible : Reason::no_monitor};
-    else if (some_memory = true; wrong_model)
+    else if (some_memory = true; !chooser.is_model(d, request.hints.model))
       c = {i, false, Reason::other_model};
     if (c.feasible) {
       feasible.push_back(i);
@@ -155,24 +94,31 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     }
     plan.considered.push_back(c);
   }
+  const std::string need = config::format_bytes(plan.need_bytes) + chooser.margin_text();
   if (feasible.empty()) {
-    std::string why;
     if (!some_binary)
       return keep(Reason::no_binary_for_device,
                   "the program has no code that runs on any visible device; default device kept");
-    if (!some_memory)
-      why = "no visible device has " + config::format_bytes(plan.need_bytes) + " + 8 % free";
-    else
-      why = "no visible device is a '" + request.hints.model + "' that fits";
+    const std::string why = !some_memory ? "no visible device has " + need + " free"
+                                         : "no visible device is a '" + request.hints.model + "' that fits";
     return keep(Reason::no_feasible_device, why + "; default device kept");
   }
-  // Only what the default model cannot do, or a hint or mode that says so, widens the choice to other models.
-  const bool across = wide || usual_feasible.empty();
-  plan.device = chooser.best(across ? feasible : usual_feasible, across);
-  const DeviceFacts& chosen = facts[static_cast<size_t>(plan.device)];
+  // A rule widens the choice only where there is something to choose from; model= is stronger than any rule.
+  std::vector<int> ruled = feasible;
+  if (!one_model && request.hints.model.empty())
+    chooser.rule = chooser.first_rule(visible.devices, feasible, usual, ruled);
+  // Only what the default model cannot do, or a hint, rule or mode that says so, widens the choice to other
+  // models.
+  const bool across =
+      request.mode == Mode::mixed || !request.hints.model.empty() || chooser.rule || usual_feasible.empty();
+  const std::vector<int>& candidates = across ? ruled : usual_feasible;
+  const Gang gang = chooser.best(candidates, across);
+  plan.device = gang.members.front();
+  const DeviceFacts& chosen = fact(plan.device);
   plan.other_model = !chosen.same_model(usual);
+  if (chooser.rule) plan.rule = chooser.rule->name;
   for (Considered& c : plan.considered) {
-    const DeviceFacts& d = facts[static_cast<size_t>(c.device)];
+    const DeviceFacts& d = fact(c.device);
     if (!c.feasible || c.device == plan.device) continue;
     if (!across && !d.same_model(usual))
       c.reason = Reason::other_model;
@@ -180,44 +126,42 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
       c.reason = Reason::device_busy;
   }
 
+  plan.order = chooser.order(visible.devices, plan.considered, gang);
   if (plan.device == first) {
+    // One device: nothing but the first place matters, and the program's own order of the others is kept.
+    if (request.hints.devices <= 1) plan.order = visible.devices;
+    plan.changed = plan.order != visible.devices;
     plan.reason = visible.devices.size() == 1 ? Reason::single_device : Reason::placed_default;
     plan.why = visible.devices.size() == 1 ? "the only visible device" : "CUDA's default device";
-    if (plan.need_bytes) plan.why += ", fits mem " + config::format_bytes(plan.need_bytes) + " + 8 %";
-    plan.why += ", " + memory_text(chosen);
+    if (plan.need_bytes) plan.why += ", fits mem " + need;
+    plan.why += ", " + memory_text(chosen) + gang.text;
     return plan;
   }
   if (!plan.other_model) {
     plan.reason = Reason::placed_most_free;
     plan.why = usual.busy() && !chosen.busy() ? "idle, " + describe(usual) + " is in use"
                                               : "most free memory of its model";
-    if (usual_feasible.empty() ||
-        std::find(usual_feasible.begin(), usual_feasible.end(), first) == usual_feasible.end())
-      plan.why = "fits " + config::format_bytes(plan.need_bytes) + " + 8 %, " + describe(usual) + " does not";
+    if (std::find(usual_feasible.begin(), usual_feasible.end(), first) == usual_feasible.end())
+      plan.why = "fits " + need + ", " + describe(usual) + " does not";
+    else if (!gang.text.empty() && !(usual.busy() && !chosen.busy()))
+      plan.why = "best group of its model";
   } else if (!request.hints.model.empty()) {
     plan.reason = Reason::role_hint_model;
     plan.why = "hint model=" + request.hints.model;
   } else if (usual_feasible.empty()) {
     const bool memory = !chooser.memory_fits(usual);
     plan.reason = memory ? Reason::placed_memory_hint : Reason::no_binary_for_device;
-    plan.why = memory ? "needs " + config::format_bytes(plan.need_bytes) + " + 8 %, the default device has " +
+    plan.why = memory ? "needs " + need + ", the default device has " +
                             config::format_bytes(usual.free_bytes) + " free"
                       : "the program has no code for the default device";
-  } else if (chooser.wish != Preference::none) {
+  } else if (chooser.rule) {
     plan.reason = Reason::placed_role_hint;
-    plan.why = !request.hints.role.empty() ? "hint role=" + request.hints.role
-                                           : "hint context=" + std::to_string(request.hints.context_tokens);
+    plan.why = "rule " + chooser.rule->name + " (" + chooser.rule->conditions() + ")";
   } else {
     plan.reason = Reason::placed_mixed;
     plan.why = "--placement=mixed";
   }
-  plan.why += ", " + memory_text(chosen);
-  // The chosen device first, then what also fits, then the rest: nothing that was visible disappears.
-  std::vector<int> order{plan.device};
-  for (const int pass : {0, 1})
-    for (const Considered& c : plan.considered)
-      if (c.device != plan.device && c.feasible == (pass == 0)) order.push_back(c.device);
-  plan.order = std::move(order);
+  plan.why += ", " + memory_text(chosen) + gang.text;
   plan.changed = true;
   return plan;
 }

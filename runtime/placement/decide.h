@@ -5,8 +5,8 @@
 // Default (no hint): the model CUDA would have used, i.e. that of the first visible device; among devices of
 // that model an idle one before a busy one, then the one with most free memory (differences below 2 % do not
 // count), then the lowest ordinal. mem= (plus context= x kv-bytes-per-token= x batch=) is a hard limit: free
-// memory >= need + 8 %. When the default model cannot hold it, any model may. role=, context= and batch= may
-// select another model (rules in decide.cpp); model= names it.
+// memory >= need + margin (8 %). When the default model cannot hold it, any model may. role=, context=,
+// batch= and large needs may select another model by a rule (rules.h); model= names it.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,6 +16,7 @@
 #include "runtime/binary/fatbin.h"
 #include "runtime/config/hints.h"
 #include "runtime/placement/facts.h"
+#include "runtime/placement/rules.h"
 
 namespace shunt::placement {
 
@@ -25,11 +26,13 @@ Mode parse_mode(const std::string& text);
 struct Request {
   Mode mode = Mode::on;
   config::Hints hints;
+  const RuleSet* rules = nullptr;                       // null: those shipped
   std::optional<std::string> visible_devices;           // CUDA_VISIBLE_DEVICES, nullopt when unset
   const std::vector<binary::Entry>* program = nullptr;  // device code of the program, null or empty: unknown
   bool ptx_only = false;                                // simgpu runs PTX, no machine code
   bool allow_newer_ptx = false;
-  int local_ranks = 1;  // > 1: a launcher already distributes ranks over devices
+  int local_ranks = 1;     // > 1: a launcher already distributes ranks over devices
+  bool whole_job = false;  // the answer is for all ranks at once (job_map.h), so they stay one to one
 };
 
 struct Considered {
@@ -45,7 +48,8 @@ struct Plan {
   bool changed = false;      // the order differs from the program's own
   bool other_model = false;  // results may differ in bits: the start line says so
   uint64_t need_bytes = 0;
-  std::string why;  // one line for people
+  std::string why;   // one line for people
+  std::string rule;  // the rule that chose the model, if one did
   std::vector<Considered> considered;
   // "GPU-...,GPU-..." for CUDA_VISIBLE_DEVICES.
   std::string visible_devices(const std::vector<DeviceFacts>& facts) const;

@@ -2,10 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/profiles/profile.h"
 
 namespace shunt::placement {
+
+// How two devices reach each other, worst first. Advisory: what NVML or the box says.
+enum class Reach : uint8_t { unknown, host, pcie, nvlink };
 
 struct DeviceFacts {
   int ordinal = -1;  // CUDA's ordinal with every device visible
@@ -18,6 +22,7 @@ struct DeviceFacts {
   bool memory_known = false;
   uint32_t processes = 0;  // other processes with memory on it
   uint32_t utilisation_pct = 0;
+  std::vector<Reach> reach;  // to each device of the list it is in; empty: unknown
 
   // Devices of one model are interchangeable for results: same profile, else same name and capability.
   bool same_model(const DeviceFacts& o) const {

@@ -22,6 +22,7 @@
 #include "tools/shunt/launch.h"
 #include "tools/shunt/layout.h"
 #include "tools/shunt/program.h"
+#include "tools/shunt/rules/rules_file.h"
 #include "tools/shunt/run_record.h"
 #include "tools/shunt/run_summary.h"
 #include "tools/shunt/simulation.h"
@@ -50,6 +51,7 @@ const char* const kHelp =
 struct Run {
   config::Config config;
   config::Hints hints;
+  placement::RuleSet rules;
   Layout layout;
   Program program;
   Simulation sim;
@@ -87,6 +89,16 @@ int check_settings(const ParsedFlags& flags, Run& run) {
       return fail(kFailed,
                   (p.what == "hint" ? "--hint" : "") + (p.what == "hint" ? p.line().substr(4) : p.line()));
     warn(p.line());
+  }
+  std::string origin;
+  std::vector<std::string> errors;
+  // A damaged file is refused only where it was named for this run; otherwise the program starts with the
+  // rules shipped.
+  if (!rules_in_effect(run.config.text(OptionId::rules), run.rules, origin, errors)) {
+    if (strict || run.config.setting(OptionId::rules).origin == config::Origin::flag)
+      return fail(kFailed, "--rules " + errors.front() + "; `shunt rules check` shows all errors");
+    warn(errors.front() + "; the rules shipped are used");
+    run.rules = placement::default_rules();
   }
   return 0;
 }
@@ -147,6 +159,7 @@ void place(Run& run) {
   placement::Request request;
   request.mode = placement::parse_mode(run.config.text(OptionId::placement));
   request.hints = run.hints;
+  request.rules = &run.rules;
   if (run.environment.has("CUDA_VISIBLE_DEVICES"))
     request.visible_devices = run.environment.get("CUDA_VISIBLE_DEVICES");
   request.program = &run.program.device_code;
@@ -212,6 +225,9 @@ int prepare_trace(Run& run) {
 void prepare_environment(Run& run) {
   Environment& env = run.environment;
   config::Problem ignored;
+  const std::string compact = to_compact(run.rules);
+  if (compact != to_compact(placement::default_rules()))
+    run.config.set(OptionId::rule_set, compact, config::Origin::flag, "shunt run", ignored);
   run.config.set(OptionId::run_id, random_id(), config::Origin::flag, "shunt run", ignored);
   if (!run.trace_folder.empty())
     run.config.set(OptionId::trace, run.trace_folder, config::Origin::flag, "shunt run", ignored);
