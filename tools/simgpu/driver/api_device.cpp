@@ -159,7 +159,7 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
       v = 32768;
       break;
     case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-      v = 0;
+      v = int(platform()->box->pci_domain(d.box_index));
       break;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
       v = 32;
@@ -366,7 +366,7 @@ CUresult attribute(const Device& d, CUdevice_attribute a, int& v) {
       v = 0;
       break;
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
-      v = 0;
+      v = 1;
       break;
     case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
       v = hopper ? 4 : 1;
@@ -544,9 +544,10 @@ SIMGPU_API cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
     SIMGPU_REQUIRE(pciBusId && len > 0, CUDA_ERROR_INVALID_VALUE);
     Device* device = device_at(dev);
     SIMGPU_REQUIRE(device, CUDA_ERROR_INVALID_DEVICE);
-    // CUDA prints a four-digit domain where NVML prints eight.
-    const std::string id = platform()->box->pci_bus_id(device->box_index);
-    snprintf(pciBusId, size_t(len), "%s", id.size() > 4 && id[8] == ':' ? id.c_str() + 4 : id.c_str());
+    // CUDA prints a four-digit domain where NVML prints eight; a larger one takes what it needs.
+    const simgpu::Box& box = *platform()->box;
+    snprintf(pciBusId, size_t(len), "%04X:%02X:00.0", box.pci_domain(device->box_index),
+             box.pci_bus(device->box_index));
     return CUDA_SUCCESS;
   });
 }
@@ -562,7 +563,9 @@ SIMGPU_API cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
       SIMGPU_REQUIRE(sscanf(pciBusId, "%x:%x.%x", &bus, &slot, &function) >= 2, CUDA_ERROR_INVALID_VALUE);
     }
     for (Device* device : platform()->devices) {
-      if (domain == 0 && slot == 0 && function == 0 && bus == platform()->box->pci_bus(device->box_index)) {
+      const simgpu::Box& box = *platform()->box;
+      if (slot == 0 && function == 0 && domain == box.pci_domain(device->box_index) &&
+          bus == box.pci_bus(device->box_index)) {
         *dev = device->ordinal;
         return CUDA_SUCCESS;
       }
@@ -594,13 +597,13 @@ SIMGPU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUd
         *value = nvlink ? 0 : 1;
         break;
       case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-        *value = link != LinkKind::none;
+        *value = src->can_access_peer(*dst);
         break;
       case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        *value = nvlink;
+        *value = nvlink && src->can_access_peer(*dst);
         break;
       case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-        *value = nvlink;
+        *value = nvlink && src->can_access_peer(*dst);
         break;
       case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
         *value = 0;

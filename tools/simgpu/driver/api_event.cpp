@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tools/simgpu/driver/core/call.h"
+#include "tools/simgpu/driver/core/ipc.h"
 #include "tools/simgpu/driver/core/ops.h"
 
 using namespace simgpu::driver;
@@ -22,7 +23,11 @@ CUresult record(Lock& lock, CUevent handle, CUstream stream_handle, unsigned fla
     if (handled) return result;
   }
   OpRef op;
-  SIMGPU_TRY(submit(lock, stream, std::make_shared<MarkerBody>(OpKind::event_record, "event record"), &op));
+  if (event->ipc) {
+    SIMGPU_TRY(ipc_record_event(lock, stream, *event, &op));
+  } else {
+    SIMGPU_TRY(submit(lock, stream, std::make_shared<MarkerBody>(OpKind::event_record, "event record"), &op));
+  }
   event->record = op;
   event->recorded = true;
   event->capture.reset();

@@ -6,8 +6,6 @@
 using namespace simgpu::driver;
 
 namespace {
-constexpr int kDriverVersion = 13000;
-
 struct Entry {
   const char* name;
   int version;
@@ -76,7 +74,7 @@ SIMGPU_API cuInit(unsigned int Flags) {
 SIMGPU_API cuDriverGetVersion(int* driverVersion) {
   return api_call("cuDriverGetVersion", kAnyTime | kNoTime, [&](Lock&) -> CUresult {
     SIMGPU_REQUIRE(driverVersion, CUDA_ERROR_INVALID_VALUE);
-    *driverVersion = kDriverVersion;
+    *driverVersion = simgpu::kCudaDriverVersion;
     return CUDA_SUCCESS;
   });
 }

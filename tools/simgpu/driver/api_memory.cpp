@@ -6,6 +6,7 @@
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/host_pages.h"
+#include "tools/simgpu/driver/core/ipc.h"
 #include "tools/simgpu/driver/core/race.h"
 #include "tools/simgpu/driver/core/shared_charge.h"
 #include "tools/simgpu/driver/core/vmm.h"
@@ -131,6 +132,7 @@ SIMGPU_API cuMemFree_v2(CUdeviceptr dptr) {
     const CUresult waited = wait_for_users(lock, *owner_of(*allocation, *context));
     if (waited != CUDA_SUCCESS) return waited;
     if (!MemoryMap::get().erase(dptr)) return CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
+    ipc_forget(*allocation);
     if (allocation->kind == MemoryKind::managed) {
       unmap_watched_memory(reinterpret_cast<void*>(allocation->base), allocation->host, allocation->size);
     } else {

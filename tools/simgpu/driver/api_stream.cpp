@@ -4,6 +4,7 @@
 
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/capture.h"
+#include "tools/simgpu/driver/core/ipc.h"
 #include "tools/simgpu/driver/core/ops.h"
 #include "tools/simgpu/driver/core/race.h"
 
@@ -93,7 +94,8 @@ SIMGPU_API cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flag
       const CUresult result = g_wait_event_hook(lock, t.stream, *event, Flags, handled);
       if (handled) return result;
     }
-    if (!event->record && !event->ipc) return CUDA_SUCCESS;  // never recorded: nothing to wait for
+    if (event->ipc) return ipc_wait_event(lock, t.stream, *event);
+    if (!event->record) return CUDA_SUCCESS;  // never recorded: nothing to wait for
     return submit(lock, t.stream, std::make_shared<MarkerBody>(OpKind::event_wait, "event wait"), nullptr,
                   {event->record});
   });

@@ -10,6 +10,7 @@
 #include "tools/simgpu/driver/core/graph_memory.h"
 #include "tools/simgpu/driver/core/hooks.h"
 #include "tools/simgpu/driver/core/host_pages.h"
+#include "tools/simgpu/driver/core/ipc.h"
 #include "tools/simgpu/driver/core/log.h"
 #include "tools/simgpu/driver/core/module.h"
 #include "tools/simgpu/driver/core/ops.h"
@@ -110,12 +111,36 @@ std::shared_ptr<Context> create_context(Device& device, unsigned flags, bool pri
   context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
   make_handle(context);
+  platform()->box->attach(device.box_index);
   context->legacy = create_stream(*context, CU_STREAM_DEFAULT, 0);
   context->legacy->legacy = true;
   context->hardware_queues.resize(hardware_queue_count(device));
   context->legacy->handle = reinterpret_cast<uint64_t>(CU_STREAM_LEGACY);
   return context;
 }
+
+namespace {
+// What the driver's log says for a fault; 0: nothing (a timeout of a wait is no event of the device).
+uint32_t xid_of(CUresult error) {
+  switch (error) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+      return 31;  // memory page fault
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+      return 48;
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+      return 74;
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+      return 13;  // engine exception
+    default:
+      return 0;
+  }
+}
+}  // namespace
 
 void destroy_context(Lock& lock, Context& context) {
   auto keep = shared(&context);
@@ -144,12 +169,16 @@ void destroy_context(Lock& lock, Context& context) {
   context.extras.clear();
   for (const AllocationRef& allocation : MemoryMap::get().of_context(context.id)) {
     MemoryMap::get().erase(allocation->base);
+    ipc_forget(*allocation);
+    // Work that was given up has left marks nobody will ever wait for.
+    if (races_watched()) race_forget(allocation->base, allocation->size);
     if (allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::global) {
       context.device->heap->release(allocation->base);
     } else if (allocation->kind == MemoryKind::pinned || allocation->kind == MemoryKind::managed) {
       unmap_watched_memory(reinterpret_cast<void*>(allocation->base), allocation->host, allocation->size);
     }
   }
+  platform()->box->detach(context.device->box_index);
   drop_handle(context);
 }
 
@@ -157,6 +186,7 @@ void poison(Context& context, CUresult error, const std::string& text) {
   CUresult expected = CUDA_SUCCESS;
   if (!context.sticky.compare_exchange_strong(expected, error)) return;
   context.sticky_text = text;
+  if (const uint32_t xid = xid_of(error)) platform()->box->raise_xid(context.device->box_index, xid);
   if (!text.empty()) log_line(LogLevel::warn, "device %d: %s", context.device->ordinal, text.c_str());
   Engine::get().abandon(context);
 }

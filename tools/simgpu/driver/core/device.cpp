@@ -35,8 +35,10 @@ int Device::regs_per_sm() const { return value_or(profile->regs_per_sm, 65536); 
 
 bool Device::can_access_peer(const Device& other) const {
   if (&other == this) return false;
-  const BoxSpec& spec = platform()->box->spec();
-  return spec.link[size_t(box_index)][size_t(other.box_index)] != LinkKind::none;
+  return p2p(other) != P2p::not_supported;
+}
+P2p Device::p2p(const Device& other) const {
+  return platform()->box->spec().p2p[size_t(box_index)][size_t(other.box_index)];
 }
 
 Platform* platform() { return g_platform.load(std::memory_order_acquire); }

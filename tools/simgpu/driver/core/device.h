@@ -32,7 +32,8 @@ struct Device {
   uint64_t shared_per_block_optin() const;
   int regs_per_sm() const;
   int cc() const { return int(profile->cc_major) * 10 + int(profile->cc_minor); }
-  bool can_access_peer(const Device& other) const;  // a link between the two
+  bool can_access_peer(const Device& other) const;  // what the driver says, broken or not
+  P2p p2p(const Device& other) const;
 };
 
 struct Platform {

@@ -455,8 +455,9 @@ Engine::Wait Engine::wait_until(Lock& lock, const std::function<bool()>& ready) 
       seen_calls = api_calls_;
       quiet_since = Clock::now();
     } else if (deadlock_ms_ > 0 && Clock::now() - quiet_since > std::chrono::milliseconds(deadlock_ms_) &&
-               std::none_of(set_aside_.begin(), set_aside_.end(),
-                            [](const OpRef& op) { return op->body->kind == OpKind::host_function; })) {
+               std::none_of(set_aside_.begin(), set_aside_.end(), [](const OpRef& op) {
+                 return op->body->kind == OpKind::host_function || op->body->outside_is_alive();
+               })) {
       report_deadlock("no host thread and no device work can release it");
       return Wait::deadlock;
     }

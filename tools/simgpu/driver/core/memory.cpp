@@ -216,6 +216,20 @@ bool may_access(const Context& context, const Allocation& a, bool& writable) {
   return a.device >= 0 && (context.peers.load(std::memory_order_relaxed) >> a.device & 1);
 }
 
+namespace {
+// What kernels reach instead of memory behind a broken link: a place where reads give zeros until something
+// is written. One for each allocation and device, never given back: few programs go on after finding this
+// out.
+uint8_t* nowhere(const Allocation& a, int device) {
+  static auto* mutex = new std::mutex;
+  static auto* places = new std::map<std::pair<uint64_t, int>, uint8_t*>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  uint8_t*& place = (*places)[{a.id, device}];
+  if (!place) place = static_cast<uint8_t*>(map_host_memory(a.size));
+  return place;
+}
+}  // namespace
+
 bool ContextSpace::find(uint64_t address, exec::Region& out) const {
   const AllocationRef a = MemoryMap::get().find(address);
   if (!a) {
@@ -238,6 +252,8 @@ bool ContextSpace::find(uint64_t address, exec::Region& out) const {
   const bool local = a->kind == MemoryKind::managed || a->device == context_.device->ordinal;
   out.remote = !local;
   out.peer = !local && a->device >= 0 && !a->host_visible();
+  if (out.peer && context_.device->p2p(*device_at(a->device)) == P2p::broken)
+    out.host = nowhere(*a, context_.device->ordinal);
   return true;
 }
 

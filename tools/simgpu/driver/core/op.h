@@ -40,6 +40,8 @@ enum class OpKind : uint8_t {
   empty,
   prefetch,
   custom,
+  ipc_record,
+  ipc_wait,
 };
 
 // Shared bandwidth of a device that running ops divide among themselves. `share` is the part of it an op uses
@@ -84,6 +86,8 @@ class OpBody {
   // True when execute() only looks at memory or an outside party, so that a stall of it alone may be a
   // deadlock.
   virtual bool waits_outside() const { return false; }
+  // The outside party is another process that lives: however long it takes, it is no deadlock of this one.
+  virtual bool outside_is_alive() const { return false; }
 };
 
 struct Op : std::enable_shared_from_this<Op> {

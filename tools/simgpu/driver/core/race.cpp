@@ -59,6 +59,7 @@ struct Detector {
   std::vector<Chain> chains;
   std::map<uint64_t, Segment> shadow;
   std::map<uint64_t, Clock> released;  // by address of stream memory writes
+  Clock told_outside;                  // of interprocess event records
   size_t collect_at = 4096;
   std::set<std::string> reported;
   uint64_t reports = 0;
@@ -234,6 +235,9 @@ void race_executed(Op& op) {
     if (it != detector().released.end()) join(op.race->clock, it->second);
     join(op.race->clock, detector().host);
   }
+  // Through another process: what this one has told others may be behind whatever they answer.
+  if (op.body->kind == OpKind::ipc_record) join(detector().told_outside, op.race->clock);
+  if (op.body->kind == OpKind::ipc_wait) join(op.race->clock, detector().told_outside);
   std::vector<exec::Access> list = std::move(op.extra_accesses);
   if (op.execution) list.insert(list.end(), op.execution->accesses().begin(), op.execution->accesses().end());
   op.body->accesses(op, list);

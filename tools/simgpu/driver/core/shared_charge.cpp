@@ -113,7 +113,7 @@ void SharedCharge::settle() {
   if (pread(fd_, &now, sizeof now, off_t(control_offset_)) == ssize_t(sizeof now)) {
     page_ = now;
     const bool unpaid = process_start_time(now.payer_pid) != now.payer_start;
-    // The dead payer's bytes are swept when the box next looks, which reserve() does when short of memory.
+    if (unpaid) platform()->box->processes(now.box_index);  // sweeps what the dead payer had
     if (unpaid && platform()->box->reserve(now.box_index, now.bytes)) {
       page_.payer_pid = uint32_t(getpid());
       page_.payer_start = process_start_time(page_.payer_pid);
