@@ -222,6 +222,27 @@ int prepare_trace(Run& run) {
   return 0;
 }
 
+// The file of --record-dag: absolute, because programs change folders, and never an old one continued.
+int prepare_recording(Run& run) {
+  std::string path = run.config.text(OptionId::record_dag);
+  if (path.empty()) return 0;
+  char cwd[PATH_MAX];
+  if (path[0] != '/' && getcwd(cwd, sizeof cwd)) path = std::string(cwd) + "/" + path;
+  struct stat st {};
+  if (stat(path.c_str(), &st) == 0) {
+    if (!run.config.flag(OptionId::force) || !S_ISREG(st.st_mode))
+      return fail(kFailed, "--record-dag '" + path + "' exists; give -f to replace it, or another name");
+    unlink(path.c_str());
+  }
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  if (access(folder.c_str(), W_OK) != 0)
+    return fail(kFailed,
+                "--record-dag '" + path + "': " + strerror(errno) + "; give a place that can be written");
+  config::Problem ignored;
+  run.config.set(OptionId::record_dag, path, config::Origin::flag, "--record-dag", ignored);
+  return 0;
+}
+
 void prepare_environment(Run& run) {
   Environment& env = run.environment;
   config::Problem ignored;
@@ -320,7 +341,9 @@ int run_verb(const std::vector<std::string>& arguments) {
                                         true, run.sim, error))
     return fail(kFailed, error);
   place(run);
-  if (const int status = prepare_trace(run)) {
+  int status = prepare_recording(run);
+  if (!status) status = prepare_trace(run);
+  if (status) {
     if (run.simulated) simgpu::Box::unlink_named(run.sim.name);
     return status;
   }
@@ -331,7 +354,7 @@ int run_verb(const std::vector<std::string>& arguments) {
   if (run.config.flag(OptionId::summary)) return run_supervised(run);
   if (run.simulated && !start_janitor(getpid(), run.sim.name))
     warn("the simulated box " + run.sim.name + " stays in /dev/shm after the run");
-  const int status = execute(run.program.path, run.arguments, run.environment);
+  status = execute(run.program.path, run.arguments, run.environment);
   return status;  // the janitor sees our end and removes the box
 }
 
