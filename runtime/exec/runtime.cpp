@@ -70,7 +70,8 @@ std::vector<Link*> create_engines(const config::Config& config) {
     SHUNT_LOG_INFO(exec, "engines are off: %s [%s]", evidence.c_str(),
                    std::string(reason_name(forbidden)).c_str());
   // A recorded task graph is the program's own order: nothing may be held back then.
-  Link* recorder = placement::create_recorder(config.text(OptionId::record_dag));
+  Link* recorder =
+      placement::create_recorder(config.text(OptionId::record_dag), config.text(OptionId::program));
   if (recorder) links.push_back(recorder);
   for (const EngineSpec& engine : engines()) {
     const std::string& mode = config.text(engine.option);

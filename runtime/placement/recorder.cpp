@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +13,12 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/exec/chain.h"
 #include "runtime/exec/driver.h"
 #include "runtime/model/model.h"
+#include "runtime/placement/history.h"
 #include "runtime/placement/op_graph.h"
 #include "runtime/profiles/profile.h"
 
@@ -99,7 +103,7 @@ class OpsFile {
 
 class Recorder final : public exec::Link {
  public:
-  explicit Recorder(const std::string& path) : file_(path) {}
+  Recorder(const std::string& path, const std::string& program) : file_(path), program_(program) {}
   const char* name() const override { return "recorder"; }
 
   CUresult on_op(Op& op) override {
@@ -388,6 +392,7 @@ class Recorder final : public exec::Link {
       if (described_.insert(device).second) fresh.insert(device);
     lock.unlock();
     std::string heads;
+    if (!introduced_.exchange(true)) heads = program_line();
     for (const int device : fresh) heads += device_line(device);
     file_.append(heads + text);
     lock.lock();
@@ -406,6 +411,25 @@ class Recorder final : public exec::Link {
       text += "end " + std::to_string(ops_) + " " + std::to_string(dropped_) + "\n";
     }
     file_.append(text);
+  }
+
+  std::string program_line() const {
+    char path[4096] = "";
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[std::max<ssize_t>(n, 0)] = 0;
+    // Another build of the program is another program to the cost model.
+    struct stat st {};
+    uint64_t code = 0;
+    if (stat(path, &st) == 0)
+      code = kernel_id(
+          path, static_cast<uint64_t>(st.st_size) * 1'000'003 + static_cast<uint64_t>(st.st_mtim.tv_sec));
+    uint64_t id = strtoull(program_.c_str(), nullptr, 10);
+    if (id == 0) id = this_program_id();
+    for (char* c = path; *c; c++)
+      if (*c == '\n') *c = '?';
+    return "program " + std::to_string(id) + " " + std::to_string(code) +
+           (clock::is_virtual() ? " simulated " : " real ") + std::to_string(clock::realtime_ns()) + " " +
+           path + "\n";
   }
 
   static std::string device_line(int device) {
@@ -430,6 +454,8 @@ class Recorder final : public exec::Link {
   }
 
   OpsFile file_;
+  const std::string program_;
+  std::atomic<bool> introduced_{false};
   std::atomic<bool> off_{false}, allocated_{false};
   std::mutex mutex_;
   OpGraph graph_;
@@ -445,6 +471,8 @@ class Recorder final : public exec::Link {
 
 }  // namespace
 
-exec::Link* create_recorder(const std::string& path) { return path.empty() ? nullptr : new Recorder(path); }
+exec::Link* create_recorder(const std::string& path, const std::string& program) {
+  return path.empty() ? nullptr : new Recorder(path, program);
+}
 
 }  // namespace shunt::placement

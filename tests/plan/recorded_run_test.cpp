@@ -8,6 +8,7 @@ namespace {
 
 const std::string kGood =
     "shunt-ops 1\n"
+    "program 17 99 simulated 5 /a program\n"
     "device 0 b200 GPU-1\n"
     "op 1 2 0 copy - 0 0 4096 4096 2e-06 -\n"
     "op 2 2 0 kernel _Z3addPf 1000 256 0 4096 1e-05 1:4096\n"
@@ -22,6 +23,9 @@ TEST(RecordedRun, ReadsWhatWasWritten) {
   ASSERT_TRUE(parse_recorded_run(kGood, run, error)) << error;
   ASSERT_EQ(run.ops.size(), 4u);
   EXPECT_EQ(run.devices.at(0), "b200");
+  EXPECT_EQ(run.program, 17u);
+  EXPECT_EQ(run.path, "/a program");
+  EXPECT_TRUE(run.simulated);
   EXPECT_EQ(run.ops[1].name, "_Z3addPf");
   EXPECT_EQ(run.ops[1].blocks, 1000u);
   EXPECT_DOUBLE_EQ(run.ops[1].seconds, 1e-5);
@@ -39,9 +43,9 @@ TEST(RecordedRun, EveryPrefixIsReadOrRefused) {
     const bool ok = parse_recorded_run(kGood.substr(0, n), run, error);
     const size_t lines =
         static_cast<size_t>(std::count(kGood.begin(), kGood.begin() + static_cast<long>(n), '\n'));
-    EXPECT_EQ(ok, lines >= 3) << n;
+    EXPECT_EQ(ok, lines >= 4) << n;
     if (ok)
-      EXPECT_EQ(run.ops.size(), std::min<size_t>(lines - 2, 4)) << n;
+      EXPECT_EQ(run.ops.size(), std::min<size_t>(lines - 3, 4)) << n;
     else
       EXPECT_FALSE(error.empty());
     EXPECT_EQ(run.complete, n == kGood.size()) << n;
@@ -58,6 +62,7 @@ TEST(RecordedRun, DamageIsNamedByItsLine) {
       {"end 4 7", "end 5 7"},
       {"peak 0 123456", "peak zero"},
       {"device 0", "devise 0"},
+      {"17 99 simulated", "17 99 sometimes"},
       {"4096 1e-05 1:4096", "4096 1e-05"},
   };
   for (const auto& [from, to] : damage) {

@@ -29,6 +29,7 @@ class Fields {
     return error == std::errc() && end == text.data() + text.size() && !text.empty();
   }
   bool done() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
 
  private:
   std::string_view rest_;
@@ -89,6 +90,12 @@ bool parse_recorded_run(const std::string& text, RecordedRun& run, std::string& 
       int ordinal = -1;
       ok = f.number(ordinal) && ordinal >= 0;
       if (ok) run.devices[ordinal] = f.next();
+    } else if (what == "program") {
+      const std::string_view clock = f.number(run.program) && f.number(run.code) ? f.next() : "";
+      uint64_t start_ns = 0;  // makes two recordings of a deterministic program differ
+      ok = (clock == "simulated" || clock == "real") && f.number(start_ns);
+      run.simulated = clock == "simulated";
+      run.path = f.rest();
     } else if (what == "peak") {
       int ordinal = -1;
       uint64_t bytes = 0;

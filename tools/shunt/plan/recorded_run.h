@@ -24,6 +24,9 @@ struct RecordedOp {
 struct RecordedRun {
   std::map<int, std::string> devices;  // ordinal -> profile key, "?" for an unknown model
   std::vector<RecordedOp> ops;         // ids 1, 2, ... in order
+  uint64_t program = 0, code = 0;      // placement::program_id, of the executable's file; 0: not said
+  std::string path;                    // of the executable
+  bool simulated = false;              // times are simgpu's
   std::map<int, uint64_t> peaks;       // largest working set per device
   bool complete = false;               // the program ended in order
   uint64_t dropped = 0;                // tasks beyond what is recorded
