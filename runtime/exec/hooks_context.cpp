@@ -64,6 +64,11 @@ SHUNT_SAME(cuCtxPopCurrent, cuCtxPopCurrent_v2)
 SHUNT_BEFORE(cuCtxAttach, CUcontext*& out, unsigned int& flags) { op.kind = OpKind::context_current; }
 SHUNT_BEFORE(cuCtxDetach, CUcontext& c) { op.kind = OpKind::context_destroy, op.object = u(c); }
 
+SHUNT_BEFORE(cuGreenCtxCreate, CUgreenCtx*& out, CUdevResourceDesc& what, CUdevice& device,
+             unsigned int& flags) {
+  op.kind = OpKind::green_context;
+}
+
 void append_context_hooks(std::vector<HookEntry>& t) {
   for (const HookEntry& e :
        {SHUNT_HOOK(cuCtxCreate), SHUNT_HOOK(cuCtxCreate_v2), SHUNT_HOOK(cuCtxCreate_v3),
@@ -72,7 +77,7 @@ void append_context_hooks(std::vector<HookEntry>& t) {
         SHUNT_HOOK(cuDevicePrimaryCtxRelease_v2), SHUNT_HOOK(cuDevicePrimaryCtxReset),
         SHUNT_HOOK(cuDevicePrimaryCtxReset_v2), SHUNT_HOOK(cuCtxSetCurrent), SHUNT_HOOK(cuCtxPushCurrent),
         SHUNT_HOOK(cuCtxPushCurrent_v2), SHUNT_HOOK(cuCtxPopCurrent), SHUNT_HOOK(cuCtxPopCurrent_v2),
-        SHUNT_HOOK(cuCtxAttach), SHUNT_HOOK(cuCtxDetach)})
+        SHUNT_HOOK(cuCtxAttach), SHUNT_HOOK(cuCtxDetach), SHUNT_HOOK(cuGreenCtxCreate)})
     t.push_back(e);
 }
 

@@ -65,6 +65,21 @@ SHUNT_SAME(cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph)
 SHUNT_BEFORE(cuStreamEndCapture, CUstream& s, CUgraph*& g) { op.kind = OpKind::capture_end; }
 SHUNT_SAME(cuStreamEndCapture_ptsz, cuStreamEndCapture)
 
+SHUNT_BEFORE(cuStreamIsCapturing, CUstream& s, CUstreamCaptureStatus*& status) {
+  op.kind = OpKind::capture_query;
+}
+SHUNT_SAME(cuStreamIsCapturing_ptsz, cuStreamIsCapturing)
+
+// The stream that is changed, also where a second one is named.
+SHUNT_BEFORE(cuStreamSetAttribute, CUstream& s, CUstreamAttrID& attribute, const CUstreamAttrValue*& value) {
+  op.kind = OpKind::stream_attribute;
+}
+SHUNT_SAME(cuStreamSetAttribute_ptsz, cuStreamSetAttribute)
+SHUNT_BEFORE(cuStreamCopyAttributes, CUstream& to, CUstream& from) {
+  op.kind = OpKind::stream_attribute, op.stream = to;
+}
+SHUNT_SAME(cuStreamCopyAttributes_ptsz, cuStreamCopyAttributes)
+
 void append_stream_hooks(std::vector<HookEntry>& t) {
   for (const HookEntry& e : {SHUNT_HOOK(cuStreamCreate),
                              SHUNT_HOOK(cuStreamCreateWithPriority),
@@ -91,6 +106,12 @@ void append_stream_hooks(std::vector<HookEntry>& t) {
                              SHUNT_HOOK(cuStreamBeginCapture_ptsz),
                              SHUNT_HOOK(cuStreamBeginCaptureToGraph),
                              SHUNT_HOOK(cuStreamBeginCaptureToGraph_ptsz),
+                             SHUNT_HOOK(cuStreamIsCapturing),
+                             SHUNT_HOOK(cuStreamIsCapturing_ptsz),
+                             SHUNT_HOOK(cuStreamSetAttribute),
+                             SHUNT_HOOK(cuStreamSetAttribute_ptsz),
+                             SHUNT_HOOK(cuStreamCopyAttributes),
+                             SHUNT_HOOK(cuStreamCopyAttributes_ptsz),
                              SHUNT_HOOK(cuStreamEndCapture),
                              SHUNT_HOOK(cuStreamEndCapture_ptsz)})
     t.push_back(e);

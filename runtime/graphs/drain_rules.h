@@ -16,7 +16,7 @@ struct DrainRule {
   const char* why = "nobody described this call";
 };
 
-constexpr size_t kOpKinds = static_cast<size_t>(model::OpKind::address_range) + 1;
+constexpr size_t kOpKinds = static_cast<size_t>(model::OpKind::count);
 
 const DrainRule& drain_rule(model::OpKind kind);
 DrainRule& drain_rule_for_tests(model::OpKind kind);

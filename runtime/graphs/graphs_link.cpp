@@ -13,26 +13,12 @@ using model::OpClass;
 using model::OpKind;
 
 namespace {
-constexpr uint32_t kAttributeLimit = 16;  // programs that set attributes before every launch learn nothing
-
 bool bufferable(const Op& op) {
   if (op.kind != OpKind::kernel && op.kind != OpKind::kernel_ex) return false;
   return op.launch.attribute_count == 0 && op.launch.extra == nullptr && op.function_info != nullptr &&
          op.object != 0;
 }
 
-// Calls after which executables may name things that are gone.
-bool destroys(OpKind kind) {
-  switch (kind) {
-    case OpKind::module_unload:
-    case OpKind::context_destroy:
-    case OpKind::primary_release:
-    case OpKind::primary_reset:
-      return true;
-    default:
-      return false;
-  }
-}
 }  // namespace
 
 GraphsLink::GraphsLink(const Settings& settings)
@@ -110,7 +96,7 @@ void GraphsLink::retire_all(Reason reason) {
 }
 
 CUresult GraphsLink::on_op(Op& op) {
-  if (off_.load(std::memory_order_relaxed)) return next->on_op(op);
+  if (shared_.off.load(std::memory_order_relaxed)) return next->on_op(op);
   if (bufferable(op) && !op.from_engine && op.stream_info &&
       op.stream_info->role != model::StreamRole::thread_default && !model::Model::get().any_capture() &&
       model::this_thread().inside_library == 0)
@@ -138,6 +124,15 @@ CUresult GraphsLink::kernel(Op& op) {
 
 CUresult GraphsLink::other(Op& op, const DrainRule& rule) {
   StreamState* mine = nullptr;
+  // Its streams have fewer SMs, which a graph's nodes would not know. First, so that the drain below is the
+  // last one.
+  if (op.kind == OpKind::green_context) {
+    shared_.off.store(true);
+    trace::decide({.feature = trace::Feature::graph,
+                   .action = trace::Action::pass_through,
+                   .reason = Reason::graph_green_context,
+                   .outcome = trace::Outcome::declined});
+  }
   // A call that returns after the device is done, on the default stream's terms, is seen by everybody.
   const bool everything = rule.scope == DrainScope::all ||
                           (rule.scope == DrainScope::stream &&
@@ -158,22 +153,13 @@ CUresult GraphsLink::other(Op& op, const DrainRule& rule) {
       if (mine) rule.mark ? mine->mark(op) : mine->drain();
     }
   }
-  if (destroys(op.kind)) retire_all(Reason::graph_handle_gone);
-  if (op.kind == OpKind::stream_destroy || op.kind == OpKind::context_destroy) {
-    builder_->settle();
-    each([&](StreamState& s, uint32_t) {
-      const bool gone = op.kind == OpKind::stream_destroy
-                            ? reinterpret_cast<uint64_t>(s.handle()) == op.object
-                            : reinterpret_cast<uint64_t>(s.context()) == op.object;
-      if (gone) s.end();
-    });
-  }
-  if (op.kind == OpKind::other && op.op_class == OpClass::attribute) {
+  if (op.kind == OpKind::stream_attribute) {
+    // Before any launch there is no state yet: make one, so that the stream is known to be special.
+    model::StreamInfo* info = model::Model::get().stream(op.stream, op.per_thread, op.context);
+    StreamState* s = info ? state(*info) : nullptr;
+    s ? s->exclude() : shared_.off.store(true);
+  } else if (op.kind == OpKind::other && op.op_class == OpClass::attribute) {
     retire_all(Reason::graph_attribute_changed);
-    if (attribute_changes_.fetch_add(1) + 1 == kAttributeLimit && !holds_anything()) {
-      // Setting attributes before every launch: nothing would ever stay learned.
-      SHUNT_LOG_INFO(graph, "the program keeps setting attributes: patterns are relearned each time");
-    }
   }
   const CUresult result = next->on_op(op);
   if (mine && result == CUDA_SUCCESS) return mine->take_deferred();
@@ -187,11 +173,34 @@ void GraphsLink::drain(const exec::Scope& scope, Reason reason) {
     });
     return;
   }
+  // The end of the process or of the engine: nothing may be held back after this, nor built when libraries
+  // go.
+  const bool last =
+      scope.kind == exec::Scope::Kind::all && (reason == Reason::none || reason == Reason::kill_switch);
+  if (last) shared_.off.store(true);
   drain_all();
-  // The end of the process: nothing may be in the middle of a build when libraries go.
-  if (scope.kind == exec::Scope::Kind::all && reason == Reason::none) {
-    off_.store(true);
-    builder_->settle();
+  if (last) builder_->settle();
+}
+
+void GraphsLink::forget(exec::HandleKind kind, uint64_t handle) {
+  using exec::HandleKind;
+  switch (kind) {
+    case HandleKind::stream:
+    case HandleKind::context:
+      builder_->settle();
+      each([&](StreamState& s, uint32_t) {
+        const bool gone = kind == HandleKind::stream
+                              ? reinterpret_cast<uint64_t>(s.handle()) == handle
+                              : handle == 0 || reinterpret_cast<uint64_t>(s.context()) == handle;
+        if (gone) s.end();
+      });
+      return;
+    case HandleKind::module:
+    case HandleKind::function:
+      return retire_all(Reason::graph_handle_gone);
+    case HandleKind::event:
+    case HandleKind::allocation:
+      return;  // graphs name neither: parameters are compared at every launch
   }
 }
 
@@ -204,7 +213,7 @@ uint64_t GraphsLink::release_memory(uint64_t) {
 void GraphsLink::fork_child() {
   // The parent's streams, threads and locks: none of them exists here. CUDA can't be used after a fork unless
   // it was not used before, and then there is nothing to forget.
-  off_.store(count_.load() != 0);
+  shared_.off.store(count_.load() != 0);
 }
 
 bool GraphsLink::flush_old() {

@@ -26,8 +26,9 @@ class GraphsLink final : public exec::Link {
   CUresult on_op(model::Op& op) override;
   void drain(const exec::Scope& scope, Reason reason) override;
   uint64_t release_memory(uint64_t bytes) override;
+  void forget(exec::HandleKind kind, uint64_t handle) override;
   bool delays() const override { return !settings_.shadow; }
-  void disable() override { off_.store(true); }
+  void disable() override { shared_.off.store(true); }
   void fork_child() override;
 
   // For the flusher: submits buffers that an earlier call of it has already seen. True when any stream holds
@@ -52,9 +53,7 @@ class GraphsLink final : public exec::Link {
   Shared shared_;
   Builder* builder_;
   Flusher* flusher_;
-  std::atomic<bool> off_{false};
-  std::atomic<uint32_t> count_{0}, attribute_changes_{0};
-  std::atomic<uint32_t> growing_{0};
+  std::atomic<uint32_t> count_{0}, growing_{0};
   std::atomic<StreamState*> states_[kStreams] = {};
   uint64_t last_batch_[kStreams] = {};  // the flusher's
 };

@@ -16,7 +16,7 @@ struct ParamLayout {
   };
   std::vector<Param> params;
   uint32_t bytes = 0;  // of the packed copy
-  bool known = false;
+  bool known = false;  // false: launches of it stay eager
 };
 
 const ParamLayout& param_layout(model::FunctionInfo& info, CUfunction handle);

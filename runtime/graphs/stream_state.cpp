@@ -16,6 +16,7 @@ void StreamState::begin(model::StreamInfo& info) {
   context_ = info.context;
   legacy_ = info.role == model::StreamRole::legacy_default;
   blocking_ = !legacy_ && !info.non_blocking;
+  excluded_ = false;
   last_thread.store(-1, std::memory_order_relaxed);
   live.store(true, std::memory_order_release);
 }
@@ -40,13 +41,14 @@ void StreamState::end() {
 bool StreamState::launch(model::Op& op, CUresult& result) {
   GateGuard guard(gate_);
   if (!guard.held()) return false;
+  if (shared_.off.load(std::memory_order_relaxed) || excluded_) return flush(), false;
   if (mode_ == Mode::back_off) {
     if (--back_off_left_ > 0) return false;
     start_over(kFirstLook);
   }
   if (mode_ == Mode::follow && synced_) {
     const Step& step = pattern_->steps[position_];
-    if (__builtin_expect(same(step, op), 1)) {
+    if (__builtin_expect(same(step, op) && op.context == context_, 1)) {
       if (!buffering_ && step.segment >= 0 && ready_ && !eager_window_ && !shared_.shadow &&
           pattern_->segments[static_cast<size_t>(step.segment)].begin == position_) {
         buffering_ = true;
@@ -105,6 +107,12 @@ void StreamState::retire(Reason reason) {
   flush();
   forget_pattern(reason);
   if (mode_ != Mode::back_off) start_over(kFirstLook);
+}
+
+void StreamState::exclude() {
+  retire(Reason::graph_attribute_changed);
+  GateGuard guard(gate_);
+  excluded_ = guard.held();
 }
 
 void StreamState::launch_failed() { retire(Reason::graph_launch_failed); }

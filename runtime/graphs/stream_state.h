@@ -26,6 +26,7 @@ class Builder;
 
 // Shared by all streams.
 struct Shared {
+  std::atomic<bool> off{false};  // nothing is held back any more; asked again under each gate
   std::atomic<uint32_t> pending_streams{0}, pending_legacy{0}, pending_blocking{0};
   std::atomic<uint64_t> executable_bytes{0};
   std::atomic<uint64_t> replayed_launches{0}, seen_launches{0};
@@ -63,6 +64,8 @@ class StreamState {
   bool holds() const { return pending_.load(std::memory_order_acquire) != 0; }
   // Forgets the pattern and its executables; held-back work goes out first.
   void retire(Reason reason);
+  // The stream has attributes of its own, which a graph's nodes would not inherit: eager for good.
+  void exclude();
   // A launch of the stream failed: what was learned from it is void.
   void launch_failed();
   // An error of buffered work that no call has reported yet.
@@ -107,7 +110,7 @@ class StreamState {
   uint64_t id_ = 0;
   CUstream handle_ = nullptr;
   CUcontext context_ = nullptr;
-  bool legacy_ = false, blocking_ = false;
+  bool legacy_ = false, blocking_ = false, excluded_ = false;
 
   std::atomic<uint32_t> pending_{0};  // launches held back: steps [position_ - pending_, position_)
   std::atomic<uint64_t> batch_{0}, bytes_{0};

@@ -69,6 +69,7 @@ enum class OpKind : uint8_t {
   context_create,
   context_destroy,
   context_current,
+  green_context,
   primary_retain,
   primary_release,
   primary_reset,
@@ -85,6 +86,9 @@ enum class OpKind : uint8_t {
   pointer_attribute,
   pointer_attributes,
   address_range,
+  stream_attribute,
+  capture_query,
+  count,  // not a kind
 };
 
 enum class Access : uint8_t { read = 1, write = 2, read_write = 3 };

@@ -20,6 +20,7 @@ uint32_t call_site(Feature feature, const void* return_address);
 void start_call_sites(bool enabled);
 // What the program's call returns to; set by each hook, so that helpers, which make no such call, have none.
 inline void note_caller(const void* return_address) { detail::caller = return_address; }
+inline const void* caller() { return detail::caller; }
 // Number of the STACK record; 0: no call of the program is being answered, or call sites are off.
 inline uint32_t call_site(Feature feature) {
   if (!detail::caller || !detail::call_sites_on.load(std::memory_order_relaxed)) return 0;

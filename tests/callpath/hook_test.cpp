@@ -26,10 +26,16 @@ class Spy final : public Link {
     return next->on_op(op);
   }
   void drain(const Scope& scope, Reason) override { drains.push_back(scope.kind); }
+  void forget(HandleKind kind, uint64_t handle) override {
+    forgotten.emplace_back(kind, handle);
+    driver_calls_before = FakeDriver::get().calls.size();
+  }
   void disable() override { disabled = true; }
   uint64_t release_memory(uint64_t bytes) override { return releases ? std::min<uint64_t>(bytes, 100) : 0; }
   std::vector<model::Op> seen;
   std::vector<Scope::Kind> drains;
+  std::vector<std::pair<HandleKind, uint64_t>> forgotten;
+  size_t driver_calls_before = 0;
   std::function<CUresult(model::Op&)> answer;
   bool disabled = false, releases = false;
 };
@@ -198,6 +204,23 @@ TEST_F(HookTest, AnExceptionInALinkEndsTheEnginesNotTheProgram) {
   };
   EXPECT_EQ(call<SHUNT_SLOT_cuMemFree_v2>(p), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(calls().size(), 2u) << "it had been made: not a second time";
+}
+
+// Every link hears of a handle's end before the driver does: it may hold work for it, or name it.
+TEST_F(HookTest, LinksForgetAHandleBeforeTheDriverDestroysIt) {
+  with_chain();
+  CUstream s = nullptr;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(call<SHUNT_SLOT_cuStreamCreate>(&s, 0u), CUDA_SUCCESS);
+  ASSERT_EQ(call<SHUNT_SLOT_cuMemAlloc_v2>(&p, size_t{64}), CUDA_SUCCESS);
+  EXPECT_TRUE(spy_->forgotten.empty());
+  const size_t calls_so_far = calls().size();
+  ASSERT_EQ(call<SHUNT_SLOT_cuStreamDestroy_v2>(s), CUDA_SUCCESS);
+  EXPECT_EQ(spy_->driver_calls_before, calls_so_far);
+  ASSERT_EQ(call<SHUNT_SLOT_cuMemFree_v2>(p), CUDA_SUCCESS);
+  const std::vector<std::pair<HandleKind, uint64_t>> expected = {
+      {HandleKind::stream, reinterpret_cast<uint64_t>(s)}, {HandleKind::allocation, p}};
+  EXPECT_EQ(spy_->forgotten, expected);
 }
 
 TEST_F(HookTest, ReleaseMemoryAsksUntilEnough) {

@@ -1,6 +1,9 @@
 // What is replayed is what was called: parameters that change, sequences that change, failures, objects that
 // go, periods.
+#include <dlfcn.h>
+
 #include "runtime/graphs/period.h"
+#include "runtime/trace/call_site.h"
 #include "tests/graphs/engine_fixture.h"
 
 namespace shunt::graphs::test {
@@ -95,17 +98,33 @@ TEST_F(Replay, AFailedInstantiationLeavesLaunchesEager) {
 }
 
 TEST_F(Replay, ExecutablesGoWithTheModuleTheContextAndTheStream) {
-  for (const OpKind kind :
-       {OpKind::module_unload, OpKind::primary_reset, OpKind::primary_release, OpKind::context_destroy}) {
+  using exec::HandleKind;
+  const std::pair<HandleKind, uint64_t> gone[] = {{HandleKind::module, 0x42},
+                                                  {HandleKind::context, 0xC0},
+                                                  {HandleKind::context, 0},
+                                                  {HandleKind::stream, kA}};
+  for (const auto& [kind, handle] : gone) {
     SetUp();
     train(kA);
     EXPECT_GT(FakeDevice::get().live_execs, 0u);
-    uint32_t live = ~0u;
-    recorder_.on_other = [&](model::Op&) { live = FakeDevice::get().live_execs; };
-    other(kind, OpClass::unknown, 0);
-    EXPECT_EQ(live, 0u) << "destroyed while an executable still names it";
+    link_->forget(kind, handle);
+    EXPECT_EQ(FakeDevice::get().live_execs, 0u) << "destroyed while an executable still names it";
     EXPECT_TRUE(all_submitted(kA));
   }
+  SetUp();
+  train(kA);
+  link_->forget(HandleKind::stream, 0x9999);  // somebody else's
+  EXPECT_GT(FakeDevice::get().live_execs, 0u);
+}
+
+// Contexts come and go: their streams' places are used again.
+TEST_F(Replay, PlacesOfDeadStreamsAreReused) {
+  for (uint64_t k = 0; k < 5000; ++k) {
+    const uint64_t s = 0x100000 + k * 0x100;
+    launch(s, 0x100, 1);
+    link_->forget(k % 2 ? exec::HandleKind::stream : exec::HandleKind::context, k % 2 ? s : 0);
+  }
+  train(kA);
 }
 
 TEST_F(Replay, MemoryIsGivenBackWhenAnAllocationFails) {
@@ -130,6 +149,63 @@ TEST_F(Replay, AnOldBufferIsFlushedByTheSecondTick) {
   link_->flush_old();
   EXPECT_TRUE(all_submitted(kA));
   EXPECT_FALSE(link_->holds_anything());
+}
+
+// Between the kill switch's drain and the last thread that was already under way.
+TEST_F(Replay, NothingIsHeldBackAfterTheLastDrain) {
+  train(kA);
+  link_->drain(exec::Scope::everything(), Reason::none);
+  for (uint32_t i = 3; i < 16 * 20 + 3; ++i) launch(kA, 0x100 + i % 16, i % 16);  // as expected of it
+  EXPECT_TRUE(all_submitted(kA));
+}
+
+// The driver may refuse a launch whose stream's context is not the current one: it has to see it.
+TEST_F(Replay, AnotherCurrentContextIsASurprise) {
+  train(kA);
+  const CUcontext own = context_;
+  const size_t before = submitted(kA).size();
+  model::StreamInfo* info = stream(kA);
+  context_ = reinterpret_cast<CUcontext>(0xD0);
+  info->context = own;
+  uint64_t argument = 3;
+  void* params[] = {&argument};
+  model::Op op;
+  op.op_class = OpClass::launch, op.kind = OpKind::kernel, op.asynchronous = true, op.object = 0x103;
+  op.context = context_, op.stream_info = info, op.stream = info->handle;
+  op.function_info = model::Model::get().function(reinterpret_cast<CUfunction>(0x103));
+  op.launch = {{1, 1, 1}, {32, 1, 1}, 0, 0, nullptr, params, nullptr};
+  op.invoke = [](model::Op&) { return CUDA_ERROR_INVALID_CONTEXT; };
+  EXPECT_EQ(link_->on_op(op), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_GT(submitted(kA).size(), before);
+  context_ = own;
+}
+
+TEST_F(Replay, StreamsWithAttributesAndGreenContextsStayEager) {
+  train(kA);
+  other(OpKind::stream_attribute, OpClass::attribute, kA);
+  for (uint32_t k = 0; k < 2000; ++k) launch(kA, 0x100 + k % 16, k % 16);
+  EXPECT_TRUE(all_submitted(kA));
+  EXPECT_EQ(FakeDevice::get().live_execs, 0u);
+  train(0x2000);  // others are not affected
+  other(OpKind::green_context, OpClass::device, 0);
+  EXPECT_TRUE(all_submitted(0x2000));
+  for (uint32_t i = 0; i < 64; ++i) launch(0x2000, 0x100 + i % 16, i % 16);
+  EXPECT_TRUE(all_submitted(0x2000));
+}
+
+// Kernels of a communication library wait for other devices. It is known by the library the launch comes
+// from.
+TEST_F(Replay, LaunchesOfACommunicationLibraryStayEager) {
+  void* library = dlopen(SHUNT_NCCL_CALLER, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  trace::note_caller(dlsym(library, "somewhere_inside"));
+  for (uint32_t k = 0; k < 400; ++k) {
+    for (uint32_t i = 0; i < 16; ++i) launch(kA, 0x800 + i, i);
+    if (k > 300) usleep(100);
+  }
+  trace::note_caller(nullptr);
+  EXPECT_TRUE(all_submitted(kA));
+  EXPECT_EQ(FakeDevice::get().graph_launches, 0u);
 }
 
 TEST_F(Replay, CallsInsideALibraryOrACaptureAreNotHeldBack) {
