@@ -8,7 +8,8 @@
 // driver. drain(): submit, in order, everything held back that falls into the scope; afterwards the link
 // holds nothing of it. release_memory(): give back caches of device memory, return the bytes freed. Never
 // synchronises. forget(): a handle is about to be destroyed by the application; submit what is held for it
-// and drop what refers to it (context 0: some primary context). Links live as long as the process. Any thread may call any method.
+// and drop what refers to it (context 0: some primary context). Links live as long as the process. Any thread
+// may call any method.
 #pragma once
 #include <cstdint>
 
