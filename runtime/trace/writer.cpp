@@ -257,44 +257,42 @@ uint64_t string_id_locked(Meta& meta, ChunkFile* file, std::string_view text) {
   return id;
 }
 
+// What `add` does under the lock of the present file's numbering; 0 while nothing is recorded.
+template <class F>
+auto with_meta(F&& add) -> decltype(add(*g_meta, static_cast<ChunkFile*>(nullptr))) {
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  ChunkFile* file = now ? open_file() : nullptr;
+  if (!file) return 0;
+  Meta& meta = *g_meta;
+  WriteGuard guard(meta.lock);
+  renew(meta, now);
+  return add(meta, file);
+}
+
 }  // namespace
 
 uint64_t string_id(std::string_view text) {
-  const uint32_t now = generation.load(std::memory_order_acquire);
-  ChunkFile* file = now ? open_file() : nullptr;
-  if (!file) return 0;
-  Meta& meta = *g_meta;
-  WriteGuard guard(meta.lock);
-  renew(meta, now);
-  return string_id_locked(meta, file, text);
+  return with_meta([&](Meta& meta, ChunkFile* file) { return string_id_locked(meta, file, text); });
 }
 
 uint64_t detail::module_id(std::string_view path, const uint8_t* build_id, uint32_t build_id_bytes) {
-  const uint32_t now = generation.load(std::memory_order_acquire);
-  ChunkFile* file = now ? open_file() : nullptr;
-  if (!file) return 0;
-  Meta& meta = *g_meta;
-  WriteGuard guard(meta.lock);
-  renew(meta, now);
-  const uint64_t id = string_id_locked(meta, file, path);
-  if (id == 0 || meta.modules.find(id)) return id;
-  if (append(meta, file, RecordType::module, build_id_bytes, id, nullptr, 0, build_id, build_id_bytes))
-    meta.modules.put(id, true);
-  return id;
+  return with_meta([&](Meta& meta, ChunkFile* file) {
+    const uint64_t id = string_id_locked(meta, file, path);
+    if (id != 0 && !meta.modules.find(id) &&
+        append(meta, file, RecordType::module, build_id_bytes, id, nullptr, 0, build_id, build_id_bytes))
+      meta.modules.put(id, true);
+    return id;
+  });
 }
 
 uint32_t detail::stack_id(const StackFrame* frames, uint32_t count) {
-  const uint32_t now = generation.load(std::memory_order_acquire);
-  ChunkFile* file = now ? open_file() : nullptr;
-  if (!file) return 0;
-  Meta& meta = *g_meta;
-  WriteGuard guard(meta.lock);
-  renew(meta, now);
-  const uint32_t id = meta.stacks + 1, python[2] = {};
-  if (!append(meta, file, RecordType::stack, count, id, python, sizeof python, frames,
-              count * sizeof *frames))
-    return 0;
-  return meta.stacks = id;
+  return with_meta([&](Meta& meta, ChunkFile* file) -> uint32_t {
+    const uint32_t id = meta.stacks + 1, python[2] = {};
+    if (!append(meta, file, RecordType::stack, count, id, python, sizeof python, frames,
+                count * sizeof *frames))
+      return 0;
+    return meta.stacks = id;
+  });
 }
 
 uint32_t detail::known_site(uint64_t key) {

@@ -5,8 +5,11 @@
 #include "tests/driver/ipc_process.h"
 
 using driver_test::Process;
+using driver_test::read_int;
 using driver_test::receive;
+using driver_test::role_kernel;
 using driver_test::send;
+using driver_test::SharedBox;
 
 namespace {
 constexpr int kSocket = 3;
@@ -21,37 +24,6 @@ p2p = "broken"
 devices = [0, 3]
 p2p = "not_supported"
 )";
-
-struct NamedBox {
-  explicit NamedBox(const std::string& links_file) {
-    simgpu::BoxSpec spec;
-    std::string error;
-    EXPECT_TRUE(simgpu::parse_box_spec("b200:4@mem=1GiB", links_file, spec, error)) << error;
-    EXPECT_TRUE(simgpu::Box::create_named(spec, name, error)) << error;
-    view = simgpu::Box::open_named(name, error);
-    EXPECT_TRUE(view) << error;
-  }
-  ~NamedBox() {
-    delete view;
-    simgpu::Box::unlink_named(name);
-  }
-  std::string name;
-  simgpu::Box* view = nullptr;
-};
-
-CUfunction kernel(const char* name) {
-  static const std::string ptx = driver_test::read_file(KERNELS ".ptx");
-  CUmodule module = nullptr;
-  CUfunction f = nullptr;
-  MUST(cuModuleLoadData(&module, ptx.c_str()));
-  MUST(cuModuleGetFunction(&f, module, name));
-  return f;
-}
-int read_int(CUdeviceptr p) {
-  int value = -1;
-  MUST(cuMemcpyDtoH(&value, p, 4));
-  return value;
-}
 
 int links_role() {
   MUST(cuInit(0));
@@ -78,7 +50,7 @@ int links_role() {
     if (enabled == CUDA_SUCCESS) {
       CUdeviceptr out = memory[0] + 64, from = memory[i] + 4;
       void* args[] = {&out, &from};
-      MUST(cuLaunchKernel(kernel("copy_value"), 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
+      MUST(cuLaunchKernel(role_kernel("copy_value"), 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
       MUST(cuCtxSynchronize());
       seen = read_int(out);
     }
@@ -99,12 +71,12 @@ int fault_role() {
   CUdeviceptr p = 0, nowhere = 8;
   MUST(cuMemAlloc(&p, 4096));
   void* args[] = {&p, &rounds};
-  MUST(cuLaunchKernel(kernel("burn"), 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
+  MUST(cuLaunchKernel(role_kernel("burn"), 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
   MUST(cuCtxSynchronize());
   send(kSocket, 0);
   receive<int>(kSocket);
   void* bad[] = {&nowhere, &rounds};
-  MUST(cuLaunchKernel(kernel("set_value"), 1, 1, 1, 1, 1, 1, 0, nullptr, bad, nullptr));
+  MUST(cuLaunchKernel(role_kernel("set_value"), 1, 1, 1, 1, 1, 1, 0, nullptr, bad, nullptr));
   if (cuCtxSynchronize() != CUDA_ERROR_ILLEGAL_ADDRESS) return 1;
   send(kSocket, 0);
   receive<int>(kSocket);
@@ -124,7 +96,7 @@ bool on_list(simgpu::Box& box, int device, pid_t pid) {
 TEST(DriverBox, LinksDecideWhatPeersCan) {
   const std::string file = testing::TempDir() + "links_" + std::to_string(getpid()) + ".toml";
   std::ofstream(file) << kLinks;
-  NamedBox box(file);
+  SharedBox box("b200:4@mem=1GiB", file);
   unlink(file.c_str());
   Process process(box.name, "links");
   using Answers = std::array<int, 6>;
@@ -137,7 +109,7 @@ TEST(DriverBox, LinksDecideWhatPeersCan) {
 }
 
 TEST(DriverBox, ProcessesClockAndFaultsAreSeenFromOutside) {
-  NamedBox box("nvlink5");
+  SharedBox box("b200:4@mem=1GiB");
   simgpu::DeviceState& state = box.view->state(1);
   Process process(box.name, "fault");
   EXPECT_EQ(receive<int>(process.socket), 0);

@@ -13,6 +13,7 @@
 
 #include "runtime/base/clock.h"
 #include "tests/driver/driver_test.h"
+#include "tests/rerun.h"
 
 namespace {
 struct Ran {
@@ -21,15 +22,8 @@ struct Ran {
 Ran child(const std::string& environment, const std::string& test) {
   char path[] = "/tmp/simgpu_timeline_XXXXXX";
   const int fd = mkstemp(path);
-  const std::string command = environment + " SIMGPU_TIMELINE=" + path + " " +
-                              testing::internal::GetArgvs()[0] +
-                              " --gtest_also_run_disabled_tests --gtest_filter=Program.DISABLED_" + test +
-                              " 2>/dev/null | grep '^out:'";
-  FILE* pipe = popen(command.c_str(), "r");
   Ran ran;
-  char line[512];
-  while (fgets(line, sizeof line, pipe)) ran.out += line;
-  pclose(pipe);
+  ran.out = shunt::test::rerun(environment + " SIMGPU_TIMELINE=" + path, "Program." + test, "^out:");
   ran.timeline = driver_test::read_file(path);
   close(fd);
   unlink(path);

@@ -103,10 +103,10 @@ class Process {
 // The named box of a test.
 class SharedBox {
  public:
-  explicit SharedBox(const char* devices = "b200:2@mem=1GiB") {
+  explicit SharedBox(const char* devices = "b200:2@mem=1GiB", const std::string& links = "nvlink5") {
     simgpu::BoxSpec spec;
     std::string error;
-    EXPECT_TRUE(simgpu::parse_box_spec(devices, "nvlink5", spec, error)) << error;
+    EXPECT_TRUE(simgpu::parse_box_spec(devices, links, spec, error)) << error;
     EXPECT_TRUE(simgpu::Box::create_named(spec, name, error)) << error;
     view = simgpu::Box::open_named(name, error);
     EXPECT_TRUE(view) << error;
@@ -130,5 +130,19 @@ inline void must(CUresult result, int line) {
   _exit(100);
 }
 #define MUST(call) driver_test::must((call), __LINE__)
+
+inline CUfunction role_kernel(const char* name) {
+  static const std::string ptx = read_file(KERNELS ".ptx");
+  CUmodule module = nullptr;
+  CUfunction f = nullptr;
+  MUST(cuModuleLoadData(&module, ptx.c_str()));
+  MUST(cuModuleGetFunction(&f, module, name));
+  return f;
+}
+inline int read_int(CUdeviceptr p) {
+  int value = -1;
+  MUST(cuMemcpyDtoH(&value, p, 4));
+  return value;
+}
 
 }  // namespace driver_test

@@ -5,7 +5,9 @@
 #include <random>
 
 using driver_test::Process;
+using driver_test::read_int;
 using driver_test::receive;
+using driver_test::role_kernel;
 using driver_test::send;
 using driver_test::SharedBox;
 
@@ -21,21 +23,8 @@ CUcontext start(int device = 0) {
   MUST(cuCtxSetCurrent(context));
   return context;
 }
-CUfunction kernel(const char* name) {
-  static const std::string ptx = driver_test::read_file(KERNELS ".ptx");
-  CUmodule module = nullptr;
-  CUfunction f = nullptr;
-  MUST(cuModuleLoadData(&module, ptx.c_str()));
-  MUST(cuModuleGetFunction(&f, module, name));
-  return f;
-}
 void launch(CUfunction f, std::vector<void*> args, CUstream stream = nullptr) {
   MUST(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, args.data(), nullptr));
-}
-int read_int(CUdeviceptr p) {
-  int value = -1;
-  MUST(cuMemcpyDtoH(&value, p, 4));
-  return value;
 }
 CUmemAllocationProp exportable(int device) {
   CUmemAllocationProp p = {};
@@ -95,7 +84,7 @@ int worker(int device) {
   CUstream stream = nullptr;
   CUmemoryPool pool = nullptr;
   MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  const CUfunction set = kernel("set_value");
+  const CUfunction set = role_kernel("set_value");
   send(kSocket, 0);
   while (true) {
     int fd = -1;

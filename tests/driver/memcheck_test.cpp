@@ -1,18 +1,11 @@
 // SIMGPU_MEMCHECK: reads of device memory that nothing has written are found wherever they happen, and
 // programs that write first are not accused. Each case in a fresh process.
 #include "tests/driver/driver_test.h"
+#include "tests/rerun.h"
 
 namespace {
 std::string child(const std::string& environment, const std::string& test) {
-  const std::string command = environment + " " + testing::internal::GetArgvs()[0] +
-                              " --gtest_also_run_disabled_tests --gtest_filter=Unwritten.DISABLED_" + test +
-                              " 2>&1 | grep -E '^simgpu: memcheck|FAILED|^out:'";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char line[1024];
-  while (fgets(line, sizeof line, pipe)) text += line;
-  pclose(pipe);
-  return text;
+  return shunt::test::rerun(environment, "Unwritten." + test, "^simgpu: memcheck|FAILED|^out:");
 }
 std::string on(const std::string& test) { return child("SIMGPU_MEMCHECK=report", test); }
 size_t reports(const std::string& text) {

@@ -3,18 +3,11 @@
 #include <unistd.h>
 
 #include "tests/driver/driver_test.h"
+#include "tests/rerun.h"
 
 namespace {
 std::string child(const std::string& environment, const std::string& test) {
-  const std::string command = environment + " " + testing::internal::GetArgvs()[0] +
-                              " --gtest_also_run_disabled_tests --gtest_filter=Planted.DISABLED_" + test +
-                              " 2>&1 | grep -E '^simgpu: race|^out:'";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char line[1024];
-  while (fgets(line, sizeof line, pipe)) text += line;
-  pclose(pipe);
-  return text;
+  return shunt::test::rerun(environment, "Planted." + test, "^simgpu: race|^out:");
 }
 bool racy(const std::string& test) {
   return child("SIMGPU_RACES=report", test).find("simgpu: race:") != std::string::npos;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/driver/driver_test.h"
+#include "tests/rerun.h"
 
 namespace {
 int seeds() {
@@ -18,15 +19,7 @@ int seeds() {
   return text && atoi(text) > 0 ? atoi(text) : 20;
 }
 std::string child(const std::string& environment, const std::string& test, const std::string& pattern) {
-  const std::string command = environment + " timeout 60 " + testing::internal::GetArgvs()[0] +
-                              " --gtest_also_run_disabled_tests --gtest_filter=Orders.DISABLED_" + test +
-                              " 2>&1 | grep -E '" + pattern + "|FAILED|Failure'";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char line[1024];
-  while (fgets(line, sizeof line, pipe)) text += line;
-  pclose(pipe);
-  return text;
+  return shunt::test::rerun(environment + " timeout 60", "Orders." + test, pattern + "|FAILED|Failure");
 }
 std::string with_seed(int seed, const std::string& test) {
   return child("SIMGPU_RACES=report SIMGPU_SEED=" + std::to_string(seed), test, "^simgpu: race|^out:");

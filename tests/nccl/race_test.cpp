@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/nccl/ranks.h"
+#include "tests/rerun.h"
 
 namespace simgpu::testing {
 namespace {
@@ -13,15 +14,7 @@ namespace {
 constexpr size_t kCount = 1024, kBytes = kCount * sizeof(float);
 
 std::string child(const std::string& environment, const std::string& test) {
-  const std::string command = environment + " " + ::testing::internal::GetArgvs()[0] +
-                              " --gtest_also_run_disabled_tests --gtest_filter=Planted.DISABLED_" + test +
-                              " 2>&1 | grep -E '^simgpu: race|FAILED|^out:'";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char line[1024];
-  while (fgets(line, sizeof line, pipe)) text += line;
-  pclose(pipe);
-  return text;
+  return shunt::test::rerun(environment, "Planted." + test, "^simgpu: race|FAILED|^out:");
 }
 
 struct Buffers {
