@@ -1,10 +1,6 @@
 #include "runtime/graphs/builder.h"
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <thread>
-
+#include "runtime/base/helper_thread.h"
 #include "runtime/exec/driver.h"
 #include "runtime/trace/nvtx.h"
 
@@ -12,14 +8,9 @@ namespace shunt::graphs {
 
 void Builder::request(std::shared_ptr<Pattern> pattern) {
   std::lock_guard lock(mutex_);
-  if (!started_) {
-    // Signals of the program are for its own threads.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    std::thread([this] { work(); }).detach();
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    started_ = true;
+  if (!started_ && !(started_ = start_helper_thread([this] { work(); }))) {
+    pattern->build_state.store(Pattern::Build::failed, std::memory_order_release);
+    return;
   }
   queue_.push_back(std::move(pattern));
   wake_.notify_one();

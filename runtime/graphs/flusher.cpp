@@ -1,15 +1,12 @@
 #include "runtime/graphs/flusher.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <thread>
-
+#include "runtime/base/helper_thread.h"
 #include "runtime/graphs/graphs_link.h"
 #include "runtime/trace/nvtx.h"
 
@@ -19,13 +16,8 @@ constexpr long kTickNs = 25'000;        // a buffer is seen by two ticks at most
 constexpr uint32_t kIdleTicks = 2'000;  // 50 ms without a buffer: sleep
 }  // namespace
 
-void Flusher::begin() {
-  if (begun_.exchange(true)) return;
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([this] { work(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+bool Flusher::begin() {
+  return begun_.exchange(true) || start_helper_thread([this] { work(); });
 }
 
 void Flusher::wake() {

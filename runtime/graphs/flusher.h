@@ -12,7 +12,7 @@ class GraphsLink;
 class Flusher {
  public:
   explicit Flusher(GraphsLink& link) : link_(link) {}
-  void begin();  // idempotent
+  bool begin();  // idempotent; false: there is no thread, nothing may be held back
   // On the way of a buffered launch: one load unless the thread sleeps.
   void notice() {
     if (__builtin_expect(asleep_.load(std::memory_order_acquire) != 0, 0)) wake();

@@ -111,7 +111,13 @@ CUresult GraphsLink::kernel(Op& op) {
   s->last_thread.store(model::this_thread().index, std::memory_order_relaxed);
   CUresult result = CUDA_SUCCESS;
   if (s->launch(op, result)) {
-    if (settings_.flusher) flusher_->begin(), flusher_->notice();
+    if (settings_.flusher) {
+      if (__builtin_expect(!flusher_->begin(), 0)) {
+        shared_.off.store(true);
+        drain_all();
+      }
+      flusher_->notice();
+    }
     return result;
   }
   result = next->on_op(op);

@@ -1,8 +1,6 @@
 #include "runtime/graphs/params.h"
 
-#include <link.h>
-#include <string.h>
-
+#include "runtime/base/loaded_object.h"
 #include "runtime/exec/driver.h"
 #include "runtime/trace/call_site.h"
 
@@ -16,30 +14,14 @@ const ParamLayout& unknown() {
 
 // By where the call comes from, not by the kernel: libraries of these names launch for several devices at
 // once.
-constexpr const char* kCommunicationLibraries[] = {"libnccl", "libnvshmem", "libmscclpp"};
+constexpr std::string_view kCommunicationLibraries[] = {"libnccl", "libnvshmem", "libmscclpp"};
 
-struct Search {
-  uintptr_t address;
-  bool communicates = false;
-};
-int look(dl_phdr_info* info, size_t, void* data) {
-  auto& search = *static_cast<Search*>(data);
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const auto& p = info->dlpi_phdr[i];
-    const uintptr_t base = info->dlpi_addr + p.p_vaddr;
-    if (p.p_type != PT_LOAD || search.address < base || search.address >= base + p.p_memsz) continue;
-    const char* name = info->dlpi_name ? info->dlpi_name : "";
-    if (const char* slash = strrchr(name, '/')) name = slash + 1;
-    for (const char* library : kCommunicationLibraries)
-      search.communicates |= strncmp(name, library, strlen(library)) == 0;
-    return 1;
-  }
-  return 0;
-}
 bool launched_by_communication() {
-  Search search{reinterpret_cast<uintptr_t>(trace::caller())};
-  if (search.address) dl_iterate_phdr(look, &search);
-  return search.communicates;
+  LoadedObject object;
+  if (!trace::caller() || !find_loaded_object(trace::caller(), object)) return false;
+  for (const std::string_view library : kCommunicationLibraries)
+    if (object.file().starts_with(library)) return true;
+  return false;
 }
 
 ParamLayout* ask(const model::FunctionInfo& info, CUfunction handle) {

@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "runtime/base/flat_map.h"
+#include "runtime/base/loaded_object.h"
 #include "runtime/trace/writer.h"
 
 namespace shunt::trace {
@@ -37,58 +37,40 @@ struct Cache {
 };
 thread_local Cache t_cache __attribute__((tls_model("initial-exec")));
 
-struct Module {
-  uintptr_t address;
-  std::string_view path;
-  uintptr_t base = 0;
-  const uint8_t* build_id = nullptr;
-  uint32_t build_id_bytes = 0;
-  bool found = false;
-};
-
-int match_module(dl_phdr_info* info, size_t, void* data) {
-  auto& m = *static_cast<Module*>(data);
-  bool inside = false;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const auto& p = info->dlpi_phdr[i];
-    const uintptr_t at = info->dlpi_addr + p.p_vaddr;
-    inside |= p.p_type == PT_LOAD && m.address >= at && m.address < at + p.p_memsz;
-  }
-  if (!inside) return 0;
-  m.found = true;
-  m.base = info->dlpi_addr;
-  m.path = info->dlpi_name ? info->dlpi_name : "";
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const auto& p = info->dlpi_phdr[i];
+std::string_view build_id_of(const LoadedObject& object) {
+  for (int i = 0; i < object.header_count; i++) {
+    const auto& p = object.headers[i];
     if (p.p_type != PT_NOTE) continue;
-    const auto* at = reinterpret_cast<const uint8_t*>(info->dlpi_addr + p.p_vaddr);
-    const uint8_t* end = at + p.p_memsz;
+    const auto* at = reinterpret_cast<const char*>(object.base + p.p_vaddr);
+    const char* end = at + p.p_memsz;
     while (at + sizeof(ElfW(Nhdr)) <= end) {
       const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
-      const uint8_t* name = at + sizeof *note;
-      const uint8_t* desc = name + ((note->n_namesz + 3u) & ~3u);
+      const char* name = at + sizeof *note;
+      const char* desc = name + ((note->n_namesz + 3u) & ~3u);
       if (desc + note->n_descsz > end) break;
-      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
-        m.build_id = desc;
-        m.build_id_bytes = std::min<uint32_t>(note->n_descsz, 64);
-      }
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0)
+        return {desc, std::min<size_t>(note->n_descsz, 64)};
       at = desc + ((note->n_descsz + 3u) & ~3u);
     }
   }
-  return 1;
+  return {};
 }
 
-StackFrame locate(const void* address) {
-  // A return address may be the first byte of the next function; the call is one byte before.
-  Module m{reinterpret_cast<uintptr_t>(address) - 1, {}};
-  dl_iterate_phdr(match_module, &m);
-  if (!m.found) return {0, m.address};  // generated code: the address is all there is
+StackFrame locate(const void* return_address) {
+  // It may be the first byte of the next function; the call is one byte before.
+  const auto address = reinterpret_cast<uintptr_t>(return_address) - 1;
+  LoadedObject object;
+  if (!find_loaded_object(reinterpret_cast<const void*>(address), object))
+    return {0, address};  // generated code: the address is all there is
   char self[512];
-  if (m.path.empty()) {  // the program itself has no name in the loader's list
+  if (object.path.empty()) {  // the program itself has no name in the loader's list
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-    m.path = n > 0 ? std::string_view(self, static_cast<size_t>(n)) : std::string_view("?");
+    object.path = n > 0 ? std::string_view(self, static_cast<size_t>(n)) : std::string_view("?");
   }
-  return {detail::module_id(m.path, m.build_id, m.build_id_bytes), m.address - m.base};
+  const std::string_view build_id = build_id_of(object);
+  return {detail::module_id(object.path, reinterpret_cast<const uint8_t*>(build_id.data()),
+                            static_cast<uint32_t>(build_id.size())),
+          address - object.base};
 }
 
 uint32_t walk(const void* return_address) {

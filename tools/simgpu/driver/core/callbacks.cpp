@@ -1,12 +1,12 @@
 // The driver's callback thread: runs applications' host functions one after another, without any lock of
 // ours.
 #include <pthread.h>
-#include <signal.h>
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 
+#include "runtime/base/helper_thread.h"
 #include "tools/simgpu/driver/core/handles.h"
 #include "tools/simgpu/driver/core/ops.h"
 #include "tools/simgpu/driver/core/race.h"
@@ -26,7 +26,7 @@ CallbackThread& callback_thread() {
   return *instance;
 }
 
-void* callback_main(void*) {
+void callback_main() {
   pthread_setname_np(pthread_self(), "simgpu-callback");
   if (schedule_active()) schedule_own_thread();
   CallbackThread& self = callback_thread();
@@ -52,7 +52,6 @@ void* callback_main(void*) {
     Lock lock(Engine::get().mutex());
     Engine::get().resume(op);
   }
-  return nullptr;
 }
 }  // namespace
 
@@ -62,20 +61,7 @@ OpBody::Step HostFunctionBody::execute(Op& op, uint64_t) {
   CallbackThread& self = callback_thread();
   std::lock_guard<std::mutex> lock(self.mutex);
   if (!self.running) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigset_t all, old;
-    sigfillset(&all);
-    // Faults of the program's function are the program's (and the page watch's): blocked, they would end the
-    // process.
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_t thread;
-    const int failed = pthread_create(&thread, &attributes, callback_main, nullptr);
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    pthread_attr_destroy(&attributes);
-    if (failed) {
+    if (!shunt::start_helper_thread(callback_main)) {
       op.error = CUDA_ERROR_OPERATING_SYSTEM;
       op.error_text = "host function: cannot start the callback thread";
       return Step::done;

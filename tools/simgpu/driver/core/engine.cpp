@@ -1,7 +1,6 @@
 #include "tools/simgpu/driver/core/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/base/helper_thread.h"
 #include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/context.h"
 #include "tools/simgpu/driver/core/log.h"
@@ -550,24 +550,7 @@ bool Engine::execute_ahead(Lock& lock) {
 
 void Engine::start_progress_thread() {
   progress_running_ = true;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_t thread;
-  // Signals belong to the application's threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int failed = pthread_create(
-      &thread, &attributes,
-      [](void* self) -> void* {
-        static_cast<Engine*>(self)->progress_main();
-        return nullptr;
-      },
-      this);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  pthread_attr_destroy(&attributes);
-  if (failed) progress_running_ = false;
+  if (!shunt::start_helper_thread([this] { progress_main(); })) progress_running_ = false;
 }
 
 // Executes pending work while the host neither waits nor calls: a program that polls mapped memory gets
