@@ -4,15 +4,12 @@
 // --child.
 #include <cuda.h>
 #include <dlfcn.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
 #include <array>
-#include <map>
 
-#include "tests/bench/bench_rows.h"
+#include "tests/bench/child.h"
 
 namespace {
 
@@ -185,17 +182,13 @@ std::string library(const char* name) {
 }
 
 std::array<double, 2> child(const char* what, const Shape& a, bool shunt, const char* graphs = "on") {
-  char self[4096];
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  self[n > 0 ? n : 0] = 0;
-  std::vector<std::string> words{self,
-                                 "--child",
-                                 what,
-                                 std::to_string(a.nodes),
-                                 std::to_string(a.sync_every),
-                                 std::to_string(a.dirty),
-                                 std::to_string(a.rounds),
-                                 std::to_string(a.random)};
+  const std::vector<std::string> words{"--child",
+                                       what,
+                                       std::to_string(a.nodes),
+                                       std::to_string(a.sync_every),
+                                       std::to_string(a.dirty),
+                                       std::to_string(a.rounds),
+                                       std::to_string(a.random)};
   std::vector<std::string> settings{"SIMGPU_SPEC=b200:1", "SIMGPU_CLOCK=hybrid", "SIMGPU_RACES=off",
                                     "SIMGPU_HOST_PAGES=off", "LD_LIBRARY_PATH=" + library("simgpu")};
   if (shunt) {
@@ -204,29 +197,9 @@ std::array<double, 2> child(const char* what, const Shape& a, bool shunt, const 
     settings.push_back("SHUNT_OOM=off");
     settings.push_back("SHUNT_PLACEMENT=off");
   }
-  std::vector<char*> argv, envp;
-  for (auto& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
-  for (char** e = environ; *e; ++e)
-    if (strncmp(*e, "SIMGPU_", 7) && strncmp(*e, "SHUNT_", 6) && strncmp(*e, "LD_", 3)) envp.push_back(*e);
-  for (auto& s : settings) envp.push_back(s.data());
-  envp.push_back(nullptr);
-  int ends[2];
-  if (pipe(ends)) exit(1);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  pid_t pid;
-  if (posix_spawn(&pid, self, &actions, nullptr, argv.data(), envp.data())) exit(1);
-  close(ends[1]);
-  char text[128] = {};
-  const ssize_t got = read(ends[0], text, sizeof text - 1);
-  close(ends[0]);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  posix_spawn_file_actions_destroy(&actions);
+  const shunt::bench::Finished done = shunt::bench::run_again(words, settings, {"SIMGPU_", "SHUNT_", "LD_"});
   std::array<double, 2> v{NAN, NAN};
-  if (got > 0 && status == 0) sscanf(text, "%lf %lf", &v[0], &v[1]);
+  if (done.status == 0) sscanf(done.out.c_str(), "%lf %lf", &v[0], &v[1]);
   return v;
 }
 

@@ -10,7 +10,7 @@
 
 #include <functional>
 
-#include "tests/bench/bench_rows.h"
+#include "tests/bench/child.h"
 
 extern char** environ;
 
@@ -149,36 +149,12 @@ int child(const std::string& what, long n) {
 }
 
 // Runs this program as a child; its figure in ns, or with `whole` the time of the process.
-double sample(const char* self, const char* what, const char* n, std::vector<std::string> settings,
-              bool whole = false) {
-  std::vector<char*> argv, envp;
-  std::string a = self, b = "--child", c = what, d = n;
-  for (std::string* s : {&a, &b, &c, &d}) argv.push_back(s->data());
-  argv.push_back(nullptr);
+double sample(const char* what, const char* n, std::vector<std::string> settings, bool whole = false) {
   settings.push_back("SIMGPU_SPEC=b200:1");
-  for (char** e = environ; *e; ++e) {
-    if (strncmp(*e, "SIMGPU_", 7)) envp.push_back(*e);
-  }
-  for (std::string& s : settings) envp.push_back(s.data());
-  envp.push_back(nullptr);
-  int ends[2];
-  if (pipe(ends)) exit(1);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  pid_t pid;
-  const uint64_t start = now_ns();
-  if (posix_spawn(&pid, self, &actions, nullptr, argv.data(), envp.data())) exit(1);
-  close(ends[1]);
-  char text[64] = {};
-  const ssize_t got = read(ends[0], text, sizeof text - 1);
-  close(ends[0]);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  const uint64_t took = now_ns() - start;
-  posix_spawn_file_actions_destroy(&actions);
-  if (got <= 0 || status != 0) fprintf(stderr, "simgpu_driver_bench: child %s failed\n", what), exit(1);
-  return whole ? static_cast<double>(took) : atof(text);
+  const shunt::bench::Finished done = shunt::bench::run_again({"--child", what, n}, settings, {"SIMGPU_"});
+  if (done.out.empty() || done.status != 0)
+    fprintf(stderr, "simgpu_driver_bench: child %s failed\n", what), exit(1);
+  return whole ? static_cast<double>(done.took_ns) : atof(done.out.c_str());
 }
 
 double process_start_ns(const char* path) {
@@ -201,15 +177,11 @@ std::vector<double> scaled(std::vector<double> v, double by) {
 int main(int argc, char** argv) {
   if (argc == 4 && !strcmp(argv[1], "--child")) return child(argv[2], atol(argv[3]));
   shunt::bench::Rows rows(argc, argv);
-  const char* self = "/proc/self/exe";
-  char path[4096];
-  const ssize_t n = readlink(self, path, sizeof path - 1);
-  if (n > 0) path[n] = 0, self = path;
   const char* launches = rows.quick() ? "100000" : "1000000";
   const auto empty =
-      rows.alternate([&] { return sample(self, "launches", launches, {"SIMGPU_RACES=off"}); },
+      rows.alternate([&] { return sample("launches", launches, {"SIMGPU_RACES=off"}); },
                      [&] {
-                       return sample(self, "launches", launches, {"SIMGPU_RACES=off", "SIMGPU_CLOCK=null"});
+                       return sample("launches", launches, {"SIMGPU_RACES=off", "SIMGPU_CLOCK=null"});
                      });
   const double per = 1e-3 / atof(launches);
   rows.emit({"empty_launch_us", "us", "the same launches with SIMGPU_CLOCK=null", 1.5},
@@ -217,13 +189,13 @@ int main(int argc, char** argv) {
   if (!rows.quick())  // --quick launches a tenth of that
     rows.emit({"launches_1m_s", "s", "the same launches with SIMGPU_CLOCK=null", 1.5},
               scaled(empty.subject, 1e-9), scaled(empty.baseline, 1e-9));
-  const auto graph = rows.alternate([&] { return sample(self, "graph", "10000", {"SIMGPU_RACES=off"}); },
-                                    [&] { return sample(self, "launches", "10000", {"SIMGPU_RACES=off"}); });
+  const auto graph = rows.alternate([&] { return sample("graph", "10000", {"SIMGPU_RACES=off"}); },
+                                    [&] { return sample("launches", "10000", {"SIMGPU_RACES=off"}); });
   rows.emit({"graph_10k_nodes_ms", "ms", "10,000 single launches, ms", 5}, scaled(graph.subject, 1e-6),
             scaled(graph.baseline, 1e-6));
   const char* kernels = rows.quick() ? "20" : "100";
-  const auto races = rows.alternate([&] { return sample(self, "kernels", kernels, {"SIMGPU_RACES=report"}); },
-                                    [&] { return sample(self, "kernels", kernels, {"SIMGPU_RACES=off"}); });
+  const auto races = rows.alternate([&] { return sample("kernels", kernels, {"SIMGPU_RACES=report"}); },
+                                    [&] { return sample("kernels", kernels, {"SIMGPU_RACES=off"}); });
   rows.emit({"race_check_slowdown", "x", "SIMGPU_RACES=off, ms", 5}, races.ratio(),
             scaled(races.baseline, 1e-6));
   // What checking adds to the process, as a part of the device memory that a kernel reads and writes whole.
@@ -231,12 +203,12 @@ int main(int argc, char** argv) {
   const std::string floats = std::to_string(16 << 20);
   for (const auto& [name, setting] : {std::pair{"shadow_races_pct", "SIMGPU_RACES=report"},
                                       std::pair{"shadow_memcheck_pct", "SIMGPU_MEMCHECK=report"}}) {
-    const auto memory = rows.alternate([&] { return sample(self, "memory", floats.c_str(), {setting}); },
-                                       [&] { return sample(self, "memory", floats.c_str(), {}); });
+    const auto memory = rows.alternate([&] { return sample("memory", floats.c_str(), {setting}); },
+                                       [&] { return sample("memory", floats.c_str(), {}); });
     rows.emit({name, "%", "the same process without checking, MiB", 30},
               scaled(memory.added(), 100 / kTouched), scaled(memory.baseline, 1.0 / (1 << 20)));
   }
-  const auto start = rows.alternate([&] { return sample(self, "start", "1", {}, true); },
+  const auto start = rows.alternate([&] { return sample("start", "1", {}, true); },
                                     [&] { return process_start_ns("/bin/true"); });
   rows.emit({"start_ms", "ms", "/bin/true, ms", 30}, scaled(start.added(), 1e-6),
             scaled(start.baseline, 1e-6));
