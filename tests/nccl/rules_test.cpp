@@ -127,6 +127,23 @@ TEST(Communicators, SplitByColorAndKey) {
   });
 }
 
+// A rank whose call was refused has not taken part: its next split still meets the others'.
+TEST(Communicators, ARefusedConfigurationCountsAsNoCall) {
+  on_ranks(2, [](Rank& me) {
+    ncclComm_t part = nullptr;
+    ncclConfig_t bad = NCCL_CONFIG_INITIALIZER;
+    bad.blocking = 7;
+    if (me.rank == 0) {
+      EXPECT_EQ(ncclCommSplit(me.comm, 0, 0, &part, &bad), ncclInvalidArgument);
+    }
+    EXPECT_EQ(part, nullptr);
+    ASSERT_EQ(ncclCommSplit(me.comm, 0, me.rank, &part, nullptr), ncclSuccess);
+    int ranks = 0;
+    EXPECT_EQ(ncclCommCount(part, &ranks), ncclSuccess);
+    EXPECT_EQ(ranks, 2);
+    EXPECT_EQ(ncclCommDestroy(part), ncclSuccess);
+  });
+}
 TEST(Communicators, ShrinkLeavesOut) {
   on_ranks(3, [](Rank& me) {
     int excluded = 1;

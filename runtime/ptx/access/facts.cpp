@@ -1,5 +1,7 @@
 #include "runtime/ptx/access/facts.h"
 
+#include <utility>
+
 #include "runtime/ptx/access/transfer.h"
 
 namespace shunt::ptx::access {
@@ -253,7 +255,7 @@ void apply_facts(ValueGraph& graph, const std::vector<Fact>& facts, Alternative&
     merge_checks(checks, {known->second});
   }
   alternative.checks = std::move(checks);
-  std::vector<Bound> own = std::move(alternative.uppers);  // turn counters of loops come with some
+  std::vector<Bound> own = std::exchange(alternative.uppers, {});  // turn counters of loops come with some
   derive(graph, facts, alternative.poly, alternative.checks, true, alternative.uppers);
   for (Bound& bound : own) alternative.uppers.push_back(std::move(bound));
   derive(graph, facts, alternative.poly, alternative.checks, false, alternative.lowers);

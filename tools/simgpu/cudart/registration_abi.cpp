@@ -98,7 +98,7 @@ NVCC_ABI cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t*
   *grid = dim3(saved.grid[0], saved.grid[1], saved.grid[2]);
   *block = dim3(saved.block[0], saved.block[1], saved.block[2]);
   *shared_bytes = saved.shared_bytes;
-  std::memcpy(stream, &saved.stream, sizeof saved.stream);
+  std::memcpy(stream, &saved.stream, sizeof(cudaStream_t));
   return cudaSuccess;
 }
 

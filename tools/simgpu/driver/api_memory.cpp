@@ -288,7 +288,8 @@ CUcontext context_handle(uint64_t id) {
 CUresult pointer_attribute(CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   const AllocationRef a = known_allocation(ptr);
   auto put = [&](auto value) {
-    memcpy(data, &value, sizeof value);
+    memcpy(data, &value,
+           sizeof value);  // NOLINT(bugprone-sizeof-expression): of the pointer, where it is one
     return CUDA_SUCCESS;
   };
   const bool on_device = a && !a->host_visible() && a->device >= 0;

@@ -10,8 +10,13 @@ SIMGPU_INLINE float float_of(uint32_t v) { return __builtin_bit_cast(float, v); 
 SIMGPU_INLINE uint64_t bits_of(double v) { return __builtin_bit_cast(uint64_t, v); }
 SIMGPU_INLINE double double_of(uint64_t v) { return __builtin_bit_cast(double, v); }
 
+template <class T>
+SIMGPU_INLINE bool is_nan(T v) {
+  return v != v;  // NOLINT(misc-redundant-expression): true for NaN only, and one instruction
+}
+
 // PTX: single-precision operations give one NaN.
-SIMGPU_INLINE float canonical(float v) { return v != v ? float_of(0x7fffffffu) : v; }
+SIMGPU_INLINE float canonical(float v) { return is_nan(v) ? float_of(0x7fffffffu) : v; }
 SIMGPU_INLINE double canonical(double v) { return v; }  // double payloads travel, as on the host
 SIMGPU_INLINE float flush(float v) {
   const uint32_t b = bits_of(v);

@@ -37,7 +37,7 @@ SIMGPU_INLINE I to_integer(F v) {
   I r = static_cast<I>(static_cast<Through>(safe));
   r = v >= limit ? highest : r;
   r = v <= bottom ? lowest : r;
-  if constexpr (wide_nan) r = v != v ? static_cast<I>(u64{1} << (sizeof(I) * 8 - 1)) : r;
+  if constexpr (wide_nan) r = is_nan(v) ? static_cast<I>(u64{1} << (sizeof(I) * 8 - 1)) : r;
   return r;
 }
 

@@ -50,15 +50,15 @@ template <class T>
 SIMGPU_INLINE T min_number(T a, T b) {
   const bool pick_a = a < b || (a == b && (bits_of(a) > bits_of(b)));
   T r = pick_a ? a : b;
-  r = (b != b) ? a : r;
-  return r != r ? nan_value<T>() : r;
+  r = is_nan(b) ? a : r;
+  return is_nan(r) ? nan_value<T>() : r;
 }
 template <class T>
 SIMGPU_INLINE T max_number(T a, T b) {
   const bool pick_a = a > b || (a == b && (bits_of(a) < bits_of(b)));
   T r = pick_a ? a : b;
-  r = (b != b) ? a : r;
-  return r != r ? nan_value<T>() : r;
+  r = is_nan(b) ? a : r;
+  return is_nan(r) ? nan_value<T>() : r;
 }
 template <class T, bool Ftz, bool Nan, bool Xor>
 void extrema(HandlerTable* t, const char* mn, const char* mx) {
@@ -73,8 +73,8 @@ void extrema(HandlerTable* t, const char* mn, const char* mx) {
       b = __builtin_bit_cast(T, static_cast<U>(bits_of(b) & ~sign_bit));
     }
     T r = min_number<T>(a, b);
-    if constexpr (Xor) r = r != r ? r : __builtin_bit_cast(T, static_cast<U>(bits_of(r) | sign));
-    if constexpr (Nan) r = (a != a || b != b) ? nan_value<T>() : r;
+    if constexpr (Xor) r = is_nan(r) ? r : __builtin_bit_cast(T, static_cast<U>(bits_of(r) | sign));
+    if constexpr (Nan) r = (is_nan(a) || is_nan(b)) ? nan_value<T>() : r;
     return r;
   });
   bin<T, T, T>(t, mx, [](T a, T b) {
@@ -88,8 +88,8 @@ void extrema(HandlerTable* t, const char* mn, const char* mx) {
       b = __builtin_bit_cast(T, static_cast<U>(bits_of(b) & ~sign_bit));
     }
     T r = max_number<T>(a, b);
-    if constexpr (Xor) r = r != r ? r : __builtin_bit_cast(T, static_cast<U>(bits_of(r) | sign));
-    if constexpr (Nan) r = (a != a || b != b) ? nan_value<T>() : r;
+    if constexpr (Xor) r = is_nan(r) ? r : __builtin_bit_cast(T, static_cast<U>(bits_of(r) | sign));
+    if constexpr (Nan) r = (is_nan(a) || is_nan(b)) ? nan_value<T>() : r;
     return r;
   });
 }

@@ -114,7 +114,7 @@ uint32_t packed(const VideoOp& o, uint32_t av, uint32_t bv, uint32_t cv) {
     if (o.saturate) v = clamp(v, bits, o.d_signed);
     if (o.second == VideoOp::plus) sum += static_cast<uint32_t>(v);
     const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
-    r |= (static_cast<uint32_t>(v) & mask) << (bits * k);
+    r |= static_cast<uint32_t>(uint64_t{static_cast<uint32_t>(v) & mask} << (bits * k));
   }
   return o.second == VideoOp::plus ? sum : r;
 }

@@ -105,12 +105,14 @@ ncclResult_t check_config(const ncclConfig_t* config, bool& blocking) {
 
 // Registers the communicator and starts or runs its initialisation. Ownership of the memory stays with the
 // registry for good.
-ncclResult_t start(ncclComm_t* out, ncclComm* comm, const Membership& m, const ncclConfig_t* config) {
+ncclResult_t start(ncclComm_t* out, std::unique_ptr<ncclComm> made, const Membership& m,
+                   const ncclConfig_t* config) {
   bool blocking;
   if (const ncclResult_t r = check_config(config, blocking); r != ncclSuccess) return r;
-  if (!current_device(comm->device, comm->context))
+  if (!current_device(made->device, made->context))
     return fail(nullptr, ncclUnhandledCudaError, "no CUDA device: is simgpu's libcuda loaded?");
-  comm->blocking = blocking;
+  made->blocking = blocking;
+  ncclComm* comm = made.release();
   remember(comm);
   *out = comm;
   if (blocking) {
@@ -144,7 +146,7 @@ ncclResult_t init_rank(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int 
   const std::string name = clique_name(id);
   if (name.empty())
     return fail(nullptr, ncclInvalidArgument, "the unique id was not made by ncclGetUniqueId");
-  return start(comm, new ncclComm, {name, rank, ranks}, config);
+  return start(comm, std::make_unique<ncclComm>(), {name, rank, ranks}, config);
 }
 
 std::string hex(uint64_t value) {
@@ -262,7 +264,9 @@ NCCL_FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* o
     return fail(comm, ncclInvalidArgument,
                 "color is " + std::to_string(color) + ": not negative, or NCCL_SPLIT_NOCOLOR");
   *out = nullptr;
-  auto* fresh = new ncclComm;
+  bool blocking;
+  if (const ncclResult_t r = check_config(config, blocking); r != ncclSuccess) return r;
+  auto* fresh = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
   const uint64_t number = comm->splits++;
   auto membership = std::make_shared<Membership>();
   auto begin = [=]() -> ncclResult_t {
@@ -292,11 +296,11 @@ NCCL_FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* o
     if (r == ncclSuccess) *out = fresh;
     return r;
   };
-  bool blocking;
-  if (const ncclResult_t r = check_config(config, blocking); r != ncclSuccess) return r;
-  fresh->device = comm->device;
-  fresh->context = comm->context;
-  if (color != NCCL_SPLIT_NOCOLOR) remember(fresh);
+  if (fresh) {
+    fresh->device = comm->device;
+    fresh->context = comm->context;
+    remember(fresh);
+  }
   return enqueue_init(begin, complete);
 }
 
@@ -318,6 +322,8 @@ NCCL_FUNCTION(ncclCommShrink,
   }
   if (!stays[comm->rank])
     return fail(comm, ncclInvalidArgument, "an excluded rank must not call ncclCommShrink");
+  bool blocking;
+  if (const ncclResult_t r = check_config(config, blocking); r != ncclSuccess) return r;
   Membership m;
   m.ranks = 0;
   std::string list;
@@ -329,8 +335,6 @@ NCCL_FUNCTION(ncclCommShrink,
   }
   m.name =
       "/simgpu-nccl-" + hex(hash(comm->clique->name() + " shrink " + std::to_string(comm->splits++) + list));
-  bool blocking;
-  if (const ncclResult_t r = check_config(config, blocking); r != ncclSuccess) return r;
   auto* fresh = new ncclComm;
   fresh->device = comm->device;
   fresh->context = comm->context;

@@ -199,7 +199,7 @@ SIMGPU_NVML nvmlDeviceGetPciInfo_v2(Device d, PciInfoV2* out) {
   SIMGPU_NVML_CHECK(d);
   SIMGPU_NVML_REQUIRE(out);
   PciInfo info;
-  nvmlDeviceGetPciInfo_v3(d, &info);
+  if (const Return r = nvmlDeviceGetPciInfo_v3(d, &info); r != kSuccess) return r;
   *out = PciInfoV2{};
   std::memcpy(out->bus_id, info.bus_id_legacy, sizeof out->bus_id);
   out->domain = info.domain;
@@ -214,7 +214,7 @@ SIMGPU_NVML nvmlDeviceGetPciInfoExt(Device d, PciInfoExt* out) {
   if (out->version != version_of<PciInfoExt>(1)) return kArgumentVersionMismatch;
   uint32_t version = out->version;
   PciInfo info;
-  nvmlDeviceGetPciInfo_v3(d, &info);
+  if (const Return r = nvmlDeviceGetPciInfo_v3(d, &info); r != kSuccess) return r;
   *out = PciInfoExt{version, info.domain, info.bus, 0, info.pci_device_id, 0, 3, 2, {}};
   std::memcpy(out->bus_id, info.bus_id, sizeof out->bus_id);
   return kSuccess;

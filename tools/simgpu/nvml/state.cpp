@@ -52,7 +52,7 @@ Return initialise() {
   if (!box) return kDriverNotLoaded;
   if (g.box.load() == nullptr) {
     int n = box->device_count();
-    int order[kMaxDevices];
+    int order[kMaxDevices] = {};
     std::iota(order, order + n, 0);
     std::sort(order, order + n, [&](int a, int b) {
       return std::pair(box->pci_domain(a), box->pci_bus(a)) < std::pair(box->pci_domain(b), box->pci_bus(b));
