@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNTIME_ALL = ["runtime"]
 # What an engine sees of the call path: the link it implements, the real driver, and how to drain. Single headers, because the rest
 # of exec/ knows every engine and no engine may know exec/.
-CALL_PATH = ["runtime/exec/link.h", "runtime/exec/driver.h", "runtime/exec/chain.h", "runtime/config", "runtime/trace"]
+CALL_PATH = ["runtime/exec/link.h", "runtime/exec/driver.h", "runtime/exec/chain.h", "runtime/exec/bypass.h", "runtime/config", "runtime/trace"]
 LAYERS = {
     "interpose": ["runtime/link"],
     "runtime/link": [],

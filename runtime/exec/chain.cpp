@@ -1,11 +1,17 @@
 #include "runtime/exec/chain.h"
 
 #include "runtime/base/log.h"
+#include "runtime/exec/bypass.h"
 #include "runtime/trace/writer.h"
 
 namespace shunt::exec {
 
 std::atomic<Link*> Chain::first_{nullptr};
+
+namespace detail {
+std::atomic<uint32_t> g_holding{0};
+std::atomic<bool> g_may_bypass{false};
+}  // namespace detail
 
 Chain& Chain::get() {
   static Chain* chain = new Chain();
@@ -15,6 +21,9 @@ Chain& Chain::get() {
 void Chain::build(std::vector<Link*> links) {
   links_ = std::move(links);
   for (size_t i = 0; i + 1 < links_.size(); i++) links_[i]->next = links_[i + 1];
+  bool may_bypass = true;
+  for (const Link* link : links_) may_bypass &= !link->sees_launches();
+  detail::g_may_bypass.store(may_bypass);
   first_.store(links_.empty() ? nullptr : links_.front(), std::memory_order_release);
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 #include <type_traits>
 
+#include "runtime/exec/bypass.h"
 #include "runtime/exec/chain.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/rim.h"
@@ -62,6 +63,15 @@ template <class T>
 inline void take_stream(model::Op& op, const T& value) {
   if constexpr (std::is_same_v<T, CUstream>) op.stream = value;
 }
+// Launches that may go straight to the driver, and the stream they name.
+template <uint32_t Slot>
+inline constexpr bool kBypassable = Slot == SHUNT_SLOT_cuLaunchKernel || Slot == SHUNT_SLOT_cuLaunchKernelEx;
+template <class T>
+inline void stream_named(uint64_t& stream, const T& value) {
+  if constexpr (std::is_same_v<T, CUstream>) stream = reinterpret_cast<uint64_t>(value);
+  if constexpr (std::is_same_v<T, const CUlaunchConfig*>)
+    if (value) stream = reinterpret_cast<uint64_t>(value->hStream);
+}
 // Names that end in Async, and launches, return before the work is done.
 constexpr bool is_async(const SlotInfo& info) {
   if (info.op_class == model::OpClass::launch) return true;
@@ -80,6 +90,17 @@ struct Hook;
 template <uint32_t Slot, bool Described, class... A>
 struct Hook<Slot, Described, CUresult (*)(A...)> {
   static CUresult entry(A... a) {
+    if constexpr (detail::kBypassable<Slot>) {
+      uint64_t stream = 0;
+      (detail::stream_named(stream, a), ...);
+      if (takes_bypass(stream)) {
+        const CUresult answer = real<Slot>()(a...);
+        Link* first = Chain::first();
+        if (__builtin_expect(answer == CUDA_SUCCESS, 1) || !first) return answer;
+        trace::note_caller(__builtin_return_address(0));
+        return observe(first, &answer, a...);
+      }
+    }
     // The slot was jumped to, so this is where the program made its call.
     if (Chain::first() != nullptr) trace::note_caller(__builtin_return_address(0));
     return Rim<Slot>::run([](A... b) { return inner(b...); }, a...);
@@ -91,10 +112,11 @@ struct Hook<Slot, Described, CUresult (*)(A...)> {
   static inline CUresult inner(A... a) {
     Link* first = Chain::first();
     if (__builtin_expect(first == nullptr, 1)) return real<Slot>()(a...);
-    return observe(first, a...);
+    return observe(first, nullptr, a...);
   }
 
-  __attribute__((noinline)) static CUresult observe(Link* first, A... a) {
+  // `known`: what the driver has answered already; the links' first attempt gets it.
+  __attribute__((noinline)) static CUresult observe(Link* first, const CUresult* known, A... a) {
     constexpr const SlotInfo& info = kSlots[Slot];
     model::Op op;
     op.slot = Slot;
@@ -106,7 +128,8 @@ struct Hook<Slot, Described, CUresult (*)(A...)> {
     bool made = false;
     auto call = [&]() -> CUresult {
       made = true;
-      op.result = real<Slot>()(a...);
+      op.result = known ? *known : real<Slot>()(a...);
+      known = nullptr;
       if constexpr (Described && After<Slot>::kDefined)
         if (op.result == CUDA_SUCCESS) After<Slot>::run(op, a...);
       return op.result;
@@ -119,7 +142,7 @@ struct Hook<Slot, Described, CUresult (*)(A...)> {
       return first->on_op(op);
     } catch (...) {
       link_threw();
-      return made ? op.result : real<Slot>()(a...);
+      return made ? op.result : known ? *known : real<Slot>()(a...);
     }
   }
 };

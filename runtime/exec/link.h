@@ -42,6 +42,9 @@ class Link {
   virtual void forget(HandleKind, uint64_t) {}
   // True when the link may hold calls back: then unknown entry points drain first.
   virtual bool delays() const { return false; }
+  // False: a launch may go past this link while no link holds anything back and some engine grants it
+  // (bypass.h); failed ones come here all the same.
+  virtual bool sees_launches() const { return true; }
   // The kill switch: from now on pass everything through. Called after drain(everything).
   virtual void disable() {}
   // In a fork child, before any call arrives: what the link held belongs to the parent, and so do its threads

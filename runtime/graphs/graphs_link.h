@@ -27,6 +27,7 @@ class GraphsLink final : public exec::Link {
   void drain(const exec::Scope& scope, Reason reason) override;
   uint64_t release_memory(uint64_t bytes) override;
   void forget(exec::HandleKind kind, uint64_t handle) override;
+  bool sees_launches() const override { return false; }  // it says itself which (back-off)
   bool delays() const override { return !settings_.shadow; }
   void disable() override { shared_.off.store(true); }
   void fork_child() override;

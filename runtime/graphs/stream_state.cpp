@@ -3,6 +3,7 @@
 #include "runtime/graphs/stream_state.h"
 
 #include "runtime/base/log.h"
+#include "runtime/exec/bypass.h"
 #include "runtime/graphs/builder.h"
 #include "runtime/model/model.h"
 #include "runtime/trace/writer.h"
@@ -43,7 +44,13 @@ bool StreamState::launch(model::Op& op, CUresult& result) {
   if (!guard.held()) return false;
   if (shared_.off.load(std::memory_order_relaxed) || excluded_) return flush(), false;
   if (mode_ == Mode::back_off) {
-    if (--back_off_left_ > 0) return false;
+    if (--back_off_left_ > 0) {
+      const auto batch = static_cast<uint32_t>(std::min<uint64_t>(back_off_left_, kBypassed));
+      if (back_off_left_ > 1 && deferred_.load() == CUDA_SUCCESS &&
+          exec::grant_bypass(reinterpret_cast<uint64_t>(op.stream), batch - 1))
+        back_off_left_ -= batch - 1;
+      return false;
+    }
     start_over(kFirstLook);
   }
   if (mode_ == Mode::follow && synced_) {
@@ -175,6 +182,7 @@ void StreamState::pending_changed(bool now) {
   const auto add = [now](std::atomic<uint32_t>& a) {
     now ? a.fetch_add(1, std::memory_order_acq_rel) : a.fetch_sub(1, std::memory_order_acq_rel);
   };
+  exec::holding(now);
   add(shared_.pending_streams);
   if (legacy_) add(shared_.pending_legacy);
   if (blocking_) add(shared_.pending_blocking);

@@ -81,6 +81,7 @@ class StreamState {
  private:
   static constexpr size_t kFirstLook = 32;
   static constexpr uint64_t kFirstBackOff = 4096;  // calls
+  static constexpr uint64_t kBypassed = 256;       // launches that a grant lets past the engine
   bool step_launch(model::Op& op, const Shape& shape, const ParamLayout& layout);
   void step_other(const Shape& shape);
   void observe(const Shape& shape, uint32_t params);

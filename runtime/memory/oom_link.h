@@ -27,6 +27,7 @@ class OomLink final : public exec::Link {
     bool use_ledger = false;  // only under `shunt run`: a bare preload leaves no file behind
   };
   explicit OomLink(Settings settings) : settings_(std::move(settings)) {}
+  bool sees_launches() const override { return false; }
   const char* name() const override { return "oom"; }
   CUresult on_op(model::Op& op) override;
   void disable() override { off_.store(true); }

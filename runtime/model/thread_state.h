@@ -16,6 +16,8 @@ struct ThreadState {
   uint32_t inside_library = 0;  // depth of NCCL calls: launches below belong to the collective
   uint64_t context_epoch = 0;   // Model::context_epoch() when `current` was learned
   int index = 0;                // small number, stable for the thread's life
+  uint32_t bypass_left = 0;     // launches on `bypass_stream` that no link needs to see (exec/bypass.h)
+  uint64_t bypass_stream = 0;
   HandleCache<StreamInfo> streams;
   HandleCache<EventInfo> events;
   HandleCache<FunctionInfo> functions;

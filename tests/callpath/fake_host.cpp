@@ -35,6 +35,10 @@ CUresult launch(CUfunction f, unsigned gx, unsigned, unsigned, unsigned bx, unsi
   return note("cuLaunchKernel(" + n(reinterpret_cast<uint64_t>(f)) + "," + n(gx) + "," + n(bx) + "," +
               n(shared) + "," + n(reinterpret_cast<uint64_t>(s)) + ")");
 }
+CUresult launch_ex(const CUlaunchConfig* c, CUfunction f, void**, void**) {
+  return note("cuLaunchKernelEx(" + n(reinterpret_cast<uint64_t>(f)) + "," +
+              n(reinterpret_cast<uint64_t>(c->hStream)) + ")");
+}
 CUresult copy_async(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream) {
   return note("cuMemcpyAsync(" + n(dst) + "," + n(src) + "," + n(bytes) + ")");
 }
@@ -114,6 +118,7 @@ void* find(uint32_t slot) {
     SHUNT_FAKE(cuStreamCreate, stream_create)
     SHUNT_FAKE(cuStreamDestroy_v2, stream_destroy)
     SHUNT_FAKE(cuLaunchKernel, launch)
+    SHUNT_FAKE(cuLaunchKernelEx, launch_ex)
     SHUNT_FAKE(cuLaunchKernel_ptsz, launch)
     SHUNT_FAKE(cuMemcpyAsync, copy_async)
     SHUNT_FAKE(cuSurfObjectCreate, surf_create)

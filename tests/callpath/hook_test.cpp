@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "runtime/exec/bypass.h"
 #include "runtime/exec/chain.h"
 #include "runtime/exec/driver.h"
 #include "runtime/exec/hook_tables.h"
@@ -32,6 +33,8 @@ class Spy final : public Link {
   }
   void disable() override { disabled = true; }
   uint64_t release_memory(uint64_t bytes) override { return releases ? std::min<uint64_t>(bytes, 100) : 0; }
+  bool sees_launches() const override { return needs_launches; }
+  bool needs_launches = true;
   std::vector<model::Op> seen;
   std::vector<Scope::Kind> drains;
   std::vector<std::pair<HandleKind, uint64_t>> forgotten;
@@ -104,6 +107,63 @@ TEST_F(HookTest, DriverErrorsComeBackExactly) {
     EXPECT_EQ(call<SHUNT_SLOT_cuStreamCreate>(&s, 0u), code);
   }
   EXPECT_EQ(model::Model::get().counts().allocations, 0u);
+}
+
+// A stream an engine has given up on costs next to nothing; everything else still sees every launch.
+TEST_F(HookTest, GrantedLaunchesGoStraightToTheDriver) {
+  const auto f = reinterpret_cast<CUfunction>(0xF00);
+  const auto mine = reinterpret_cast<CUstream>(0x51), other = reinterpret_cast<CUstream>(0x52);
+  int x = 5;
+  void* params[] = {&x};
+  const auto launch = [&](CUstream s) {
+    return call<SHUNT_SLOT_cuLaunchKernel>(f, 1u, 1u, 1u, 32u, 1u, 1u, 0u, s, params,
+                                           static_cast<void**>(nullptr));
+  };
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
+      config.blockDimZ = 1;
+  config.hStream = mine;
+  const auto launch_ex = [&] {
+    return call<SHUNT_SLOT_cuLaunchKernelEx>(static_cast<const CUlaunchConfig*>(&config), f,
+                                             static_cast<void**>(params), static_cast<void**>(nullptr));
+  };
+  with_chain();
+  EXPECT_FALSE(grant_bypass(0x51, 100)) << "a link wants to see launches";
+  EXPECT_EQ(launch(mine), CUDA_SUCCESS);
+  EXPECT_EQ(spy_->seen.size(), 1u);
+
+  spy_ = new Spy();
+  spy_->needs_launches = false;
+  with_chain();
+  EXPECT_TRUE(grant_bypass(0x51, 4));
+  const size_t before = calls().size();
+  EXPECT_EQ(launch(mine), CUDA_SUCCESS);
+  EXPECT_EQ(launch_ex(), CUDA_SUCCESS);
+  EXPECT_EQ(spy_->seen.size(), 0u);
+  EXPECT_EQ(calls().size(), before + 2);
+  EXPECT_EQ(launch(other), CUDA_SUCCESS);
+  EXPECT_EQ(spy_->seen.size(), 1u) << "another stream";
+  holding(true);
+  EXPECT_EQ(launch(mine), CUDA_SUCCESS);
+  holding(false);
+  EXPECT_EQ(spy_->seen.size(), 2u) << "something is held back";
+
+  FakeDriver::get().result = CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t calls_before = calls().size();
+  EXPECT_EQ(launch(mine), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(spy_->seen.size(), 3u) << "a failure comes the long way";
+  EXPECT_EQ(calls().size(), calls_before + 1) << "and is not made twice";
+  spy_->answer = [&](model::Op& op) {  // a link that tries again makes the call again
+    const CUresult first = op.invoke(op);
+    FakeDriver::get().result = CUDA_SUCCESS;
+    EXPECT_EQ(first, CUDA_ERROR_OUT_OF_MEMORY);
+    return op.invoke(op);
+  };
+  EXPECT_EQ(launch(mine), CUDA_SUCCESS);
+  EXPECT_EQ(calls().size(), calls_before + 3);
+  spy_->answer = nullptr;
+  EXPECT_EQ(launch(mine), CUDA_SUCCESS);
+  EXPECT_EQ(spy_->seen.size(), 5u) << "the grant is used up";
 }
 
 TEST_F(HookTest, LaunchShape) {

@@ -39,6 +39,7 @@ struct FakeDevice {
 class Recorder final : public exec::Link {
  public:
   const char* name() const override { return "recorder"; }
+  bool sees_launches() const override { return false; }
   CUresult on_op(model::Op& op) override {
     if (on_other && op.kind != model::OpKind::kernel && op.kind != model::OpKind::graph_launch) on_other(op);
     return op.invoke ? op.invoke(op) : CUDA_SUCCESS;

@@ -2,6 +2,8 @@
 // go, periods.
 #include <dlfcn.h>
 
+#include "runtime/exec/bypass.h"
+#include "runtime/exec/chain.h"
 #include "runtime/graphs/period.h"
 #include "runtime/trace/call_site.h"
 #include "tests/graphs/engine_fixture.h"
@@ -191,6 +193,29 @@ TEST_F(Replay, StreamsWithAttributesAndGreenContextsStayEager) {
   EXPECT_TRUE(all_submitted(0x2000));
   for (uint32_t i = 0; i < 64; ++i) launch(0x2000, 0x100 + i % 16, i % 16);
   EXPECT_TRUE(all_submitted(0x2000));
+}
+
+// Nothing repeats: after a while the stream's launches need not come to the engine at all, and later they do
+// again.
+TEST_F(Replay, AStreamWithoutRepetitionIsLetPast) {
+  exec::Chain::get().build({link_.get(), &recorder_});
+  model::ThreadState& me = model::this_thread();
+  me.bypass_left = 0;
+  uint32_t random = 1;
+  for (uint32_t k = 0; k < 10000 && me.bypass_left == 0; ++k) {
+    random = random * 1664525 + 1013904223;
+    launch(kA, 0x100 + (random >> 16) % 1024, k);
+  }
+  EXPECT_GT(me.bypass_left, 0u);
+  EXPECT_TRUE(exec::takes_bypass(reinterpret_cast<uint64_t>(stream(kA)->handle)));
+  EXPECT_FALSE(exec::takes_bypass(reinterpret_cast<uint64_t>(stream(0x2000)->handle)));
+  me.bypass_left = 0;
+  train(0x2000);  // holds something back
+  me.bypass_left = 9, me.bypass_stream = kA;
+  EXPECT_FALSE(exec::takes_bypass(kA)) << "the default stream's rules tie streams together";
+  me.bypass_left = 0;
+  train(kA);  // its grants run out
+  exec::Chain::get().build({});
 }
 
 // Kernels of a communication library wait for other devices. It is known by the library the launch comes

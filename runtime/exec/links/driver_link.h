@@ -7,6 +7,7 @@ namespace shunt::exec {
 class DriverLink final : public Link {
  public:
   const char* name() const override { return "driver"; }
+  bool sees_launches() const override { return false; }
   CUresult on_op(model::Op& op) override { return op.invoke(op); }
 };
 

@@ -9,6 +9,7 @@ namespace shunt::exec {
 class ModelLink final : public Link {
  public:
   const char* name() const override { return "model"; }
+  bool sees_launches() const override { return false; }
   CUresult on_op(model::Op& op) override {
     model::Model& model = model::Model::get();
     model::Model::Undo undo;
