@@ -59,7 +59,8 @@ bool StreamState::launch(model::Op& op, CUresult& result) {
       if (!buffering_ && step.segment >= 0 && ready_ && !eager_window_ && !shared_.shadow &&
           pattern_->segments[static_cast<size_t>(step.segment)].begin == position_) {
         buffering_ = true;
-        batch_.fetch_add(1, std::memory_order_release);
+        // Written under the gate only: no locked addition on this path.
+        batch_.store(batch_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       }
       if (!buffering_) {
         advance();
