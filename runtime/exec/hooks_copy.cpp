@@ -92,6 +92,7 @@ SHUNT_SAME(cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync)
   SHUNT_SAME(sync_ptds, sync_symbol)                                                                 \
   SHUNT_BEFORE(async_symbol, CUdeviceptr& dst, T& value, size_t& n, CUstream& s) {                   \
     fill(op, dst, n * sizeof(T));                                                                    \
+    op.aux = value;                                                                                  \
   }                                                                                                  \
   SHUNT_SAME(async_ptsz, async_symbol)
 #define SHUNT_FILL_2D(sync_symbol, sync_ptds, async_symbol, async_ptsz, T)                                   \

@@ -3,6 +3,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/exec/driver.h"
+#include "runtime/graphs/transfers.h"
 #include "runtime/model/model.h"
 #include "runtime/trace/writer.h"
 
@@ -14,6 +15,7 @@ using model::OpKind;
 
 namespace {
 bool bufferable(const Op& op) {
+  if (op.kind == OpKind::memset || op.kind == OpKind::copy_linear) return op.asynchronous;
   if (op.kind != OpKind::kernel && op.kind != OpKind::kernel_ex) return false;
   return op.launch.attribute_count == 0 && op.launch.extra == nullptr && op.function_info != nullptr &&
          op.object != 0;
@@ -25,6 +27,7 @@ GraphsLink::GraphsLink(const Settings& settings)
     : settings_(settings), builder_(new Builder()), flusher_(new Flusher(*this)) {
   shared_.shadow = settings.shadow;
   shared_.limits = settings.limits;
+  shared_.transfers = transfers_supported();
   shared_.builder = builder_;
   shared_.owner = this;
 }
@@ -100,32 +103,55 @@ CUresult GraphsLink::on_op(Op& op) {
   if (bufferable(op) && !op.from_engine && op.stream_info &&
       op.stream_info->role != model::StreamRole::thread_default && !model::Model::get().any_capture() &&
       model::this_thread().inside_library == 0)
-    return kernel(op);
+    if (StreamState* s = state(*op.stream_info))
+      return op.op_class == OpClass::launch ? launch(*s, op) : transfer(*s, op);
   return other(op, drain_rule(op.kind));
 }
 
-CUresult GraphsLink::kernel(Op& op) {
-  StreamState* s = state(*op.stream_info);
-  if (!s) return other(op, drain_rule(OpKind::other));
-  order(op.stream_info);
-  s->last_thread.store(model::this_thread().index, std::memory_order_relaxed);
+// A memset or copy poses as a launch on its way through the stream's state, and as itself everywhere else.
+CUresult GraphsLink::transfer(StreamState& s, Op& op) {
+  TransferParams p;
+  const Transfer t = shared_.transfers ? transfer_of(op, p) : Transfer::none;
+  if (t == Transfer::none) return other(op, drain_rule(op.kind));
+  void* params[] = {&p.to, &p.from, &p.bytes};
+  const uint64_t object = op.object;
+  op.object = static_cast<uint64_t>(t);
+  op.function_info = &transfer_function(t);
+  op.launch = {{1, 1, 1}, {1, 1, 1}, 0, 0, nullptr, params, nullptr};
   CUresult result = CUDA_SUCCESS;
-  if (s->launch(op, result)) {
-    if (settings_.flusher) {
-      if (__builtin_expect(!flusher_->begin(), 0)) {
-        shared_.off.store(true);
-        drain_all();
-      }
-      flusher_->notice();
+  const bool taken = offer(s, op, result);
+  op.object = object, op.function_info = nullptr;
+  return taken ? result : pass_on(s, op);
+}
+
+CUresult GraphsLink::launch(StreamState& s, Op& op) {
+  CUresult result = CUDA_SUCCESS;
+  return offer(s, op, result) ? result : pass_on(s, op);
+}
+
+// True: held back, or out with its segment, and `result` is the program's answer. Else the caller makes the
+// call.
+inline bool GraphsLink::offer(StreamState& s, Op& op, CUresult& result) {
+  order(op.stream_info);
+  s.last_thread.store(model::this_thread().index, std::memory_order_relaxed);
+  if (!s.launch(op, result)) return false;
+  if (settings_.flusher) {
+    if (__builtin_expect(!flusher_->begin(), 0)) {
+      shared_.off.store(true);
+      drain_all();
     }
-    return result;
+    flusher_->notice();
   }
-  result = next->on_op(op);
+  return true;
+}
+
+inline CUresult GraphsLink::pass_on(StreamState& s, Op& op) {
+  const CUresult result = next->on_op(op);
   if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
-    s->launch_failed();
+    s.launch_failed();
     return result;
   }
-  return s->take_deferred();
+  return s.take_deferred();
 }
 
 CUresult GraphsLink::other(Op& op, const DrainRule& rule) {

@@ -41,7 +41,10 @@ class GraphsLink final : public exec::Link {
  private:
   static constexpr size_t kStreams = 4096;
   StreamState* state(model::StreamInfo& info);
-  CUresult kernel(model::Op& op);
+  CUresult launch(StreamState& s, model::Op& op);
+  CUresult transfer(StreamState& s, model::Op& op);
+  bool offer(StreamState& s, model::Op& op, CUresult& result);
+  CUresult pass_on(StreamState& s, model::Op& op);
   CUresult other(model::Op& op, const DrainRule& rule);
   // What the default stream's rules submit before a call on this stream (null: unknown stream, everything).
   void order(const model::StreamInfo* info);

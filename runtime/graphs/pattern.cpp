@@ -7,6 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/flat_map.h"
 #include "runtime/exec/driver.h"
+#include "runtime/graphs/transfers.h"
 #include "runtime/model/model.h"
 #include "runtime/trace/nvtx.h"
 
@@ -139,6 +140,13 @@ bool Pattern::build_segment(Segment& s) {
   CUgraphNode last = nullptr;
   for (uint32_t i = s.begin; i < s.end; ++i) {
     Step& step = steps[i];
+    if (const Transfer t = transfer_of(step.shape.function); t != Transfer::none) {
+      if (!add_transfer_node(t, transfer_params(pointers.data() + step.pointers), context, s.graph, last,
+                             &step.node))
+        return false;
+      last = step.node;
+      continue;
+    }
     CUDA_KERNEL_NODE_PARAMS p{};
     if (step.kernel_handle)
       p.kern = reinterpret_cast<CUkernel>(step.shape.function);

@@ -4,6 +4,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/exec/driver.h"
 #include "runtime/graphs/stream_state.h"
+#include "runtime/graphs/transfers.h"
 #include "runtime/model/model.h"
 #include "runtime/trace/nvtx.h"
 #include "runtime/trace/writer.h"
@@ -51,6 +52,10 @@ model::Op own_op(model::OpKind kind, CUstream stream, CUcontext context) {
 
 CUresult StreamState::launch_step(const Step& step) {
   model::Op op = own_op(model::OpKind::kernel, handle_, context_);
+  if (const Transfer t = transfer_of(step.shape.function); t != Transfer::none) {
+    describe_transfer(op, t, transfer_params(pattern_->pointers.data() + step.pointers));
+    return shared_.owner->next->on_op(op);
+  }
   op.object = step.shape.function;
   for (int i = 0; i < 3; ++i)
     op.launch.grid[i] = step.shape.grid[i], op.launch.block[i] = step.shape.block[i];
@@ -94,6 +99,14 @@ bool StreamState::patch(Segment& s) {
   for (uint32_t i = s.begin; i < s.end && s.dirty; ++i) {
     Step& step = pattern_->steps[i];
     if (!step.dirty) continue;
+    if (const Transfer t = transfer_of(step.shape.function); t != Transfer::none) {
+      if (!patch_transfer_node(t, transfer_params(pattern_->pointers.data() + step.pointers), context_,
+                               s.exec, step.node))
+        return false;
+      step.dirty = false;
+      s.dirty--;
+      continue;
+    }
     CUDA_KERNEL_NODE_PARAMS p{};
     if (step.kernel_handle)
       p.kern = reinterpret_cast<CUkernel>(step.shape.function), p.ctx = context_;

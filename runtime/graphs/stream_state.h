@@ -32,6 +32,7 @@ struct Shared {
   std::atomic<uint64_t> replayed_launches{0}, seen_launches{0};
   uint64_t budget_bytes = 256 << 20;
   bool shadow = false;
+  bool transfers = false;  // the driver has all that memsets and copies as nodes need
   SegmentLimits limits;
   Builder* builder = nullptr;
   exec::Link* owner = nullptr;  // own ops go to owner->next

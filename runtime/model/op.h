@@ -132,14 +132,14 @@ struct Op {
   void* arguments = nullptr;              // the hook's closure behind `invoke`
   const char* name = nullptr;             // function_get: the name asked for
   uint64_t out = 0;                       // a created handle or address, once the call succeeded
-  uint64_t aux = 0;                       // second object: pool, parent module, flags of a creation
-  int device = -1;                        // of a freed allocation (physical), filled by the model link
-  CUdeviceptr* deliver = nullptr;         // where the program wants a created address
-  size_t* deliver_pitch = nullptr;        // and its pitch, or the size of a range
-  size_t pitch = 0;                       // pitch a stand-in allocation has
-  void* detail[2] = {nullptr, nullptr};   // output places of a question: data, or attributes and data
-  LaunchShape launch;                     // kernels only; otherwise uninitialised
-  Range ranges[3];                        // range_count of them
+  uint64_t aux = 0;  // second object: pool, parent module, flags of a creation, a memset's value
+  int device = -1;   // of a freed allocation (physical), filled by the model link
+  CUdeviceptr* deliver = nullptr;        // where the program wants a created address
+  size_t* deliver_pitch = nullptr;       // and its pitch, or the size of a range
+  size_t pitch = 0;                      // pitch a stand-in allocation has
+  void* detail[2] = {nullptr, nullptr};  // output places of a question: data, or attributes and data
+  LaunchShape launch;                    // kernels only; otherwise uninitialised
+  Range ranges[3];                       // range_count of them
 
   void add_range(uint64_t base, uint64_t size, Access access) {
     if (range_count < 3) ranges[range_count++] = {base, size, access};

@@ -11,6 +11,8 @@ FakeDevice& FakeDevice::get() {
 
 namespace {
 
+constexpr uint64_t kFill = 0xF1115E7, kCopy = 0xC0B1E5;
+uint64_t mixed(uint64_t to, uint64_t from, uint64_t bytes) { return to * 31 + from * 7 + bytes; }
 FakeDevice& d() { return FakeDevice::get(); }
 template <class T>
 uint64_t u(T* p) {
@@ -63,6 +65,45 @@ CUresult exec_destroy(CUgraphExec e) {
   d().live_execs--;
   return CUDA_SUCCESS;
 }
+CUresult add_fill_node(CUgraphNode* out, CUgraph g, const CUgraphNode*, size_t,
+                       const CUDA_MEMSET_NODE_PARAMS* p, CUcontext) {
+  std::lock_guard lock(d().mutex);
+  auto& nodes = d().graphs[u(g)].nodes;
+  nodes.push_back({kFill, mixed(p->dst, p->value, p->width * p->elementSize)});
+  return *out = reinterpret_cast<CUgraphNode>(nodes.size()), CUDA_SUCCESS;
+}
+CUresult add_copy_node(CUgraphNode* out, CUgraph g, const CUgraphNode*, size_t, const CUDA_MEMCPY3D* p,
+                       CUcontext) {
+  std::lock_guard lock(d().mutex);
+  auto& nodes = d().graphs[u(g)].nodes;
+  nodes.push_back({kCopy, mixed(p->dstDevice, p->srcDevice, p->WidthInBytes)});
+  return *out = reinterpret_cast<CUgraphNode>(nodes.size()), CUDA_SUCCESS;
+}
+CUresult set_fill(CUgraphExec e, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* p, CUcontext) {
+  std::lock_guard lock(d().mutex);
+  d().patches++;
+  d().execs[u(e)].nodes[u(node) - 1] = {kFill, mixed(p->dst, p->value, p->width * p->elementSize)};
+  return CUDA_SUCCESS;
+}
+CUresult set_copy(CUgraphExec e, CUgraphNode node, const CUDA_MEMCPY3D* p, CUcontext) {
+  std::lock_guard lock(d().mutex);
+  d().patches++;
+  d().execs[u(e)].nodes[u(node) - 1] = {kCopy, mixed(p->dstDevice, p->srcDevice, p->WidthInBytes)};
+  return CUDA_SUCCESS;
+}
+template <class T>
+CUresult fill_async(CUdeviceptr to, T value, size_t n, CUstream s) {
+  std::lock_guard lock(d().mutex);
+  if (d().launch_answer != CUDA_SUCCESS) return d().launch_answer;
+  d().log.push_back({u(s), kFill, mixed(to, value, n * sizeof(T))});
+  return CUDA_SUCCESS;
+}
+CUresult copy_async(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
+  std::lock_guard lock(d().mutex);
+  if (d().launch_answer != CUDA_SUCCESS) return d().launch_answer;
+  d().log.push_back({u(s), kCopy, mixed(to, from, n)});
+  return CUDA_SUCCESS;
+}
 CUresult set_params(CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* p) {
   std::lock_guard lock(d().mutex);
   d().patches++;
@@ -74,7 +115,8 @@ CUresult graph_launch(CUgraphExec e, CUstream s) {
   if (d().graph_answer != CUDA_SUCCESS) return d().graph_answer;
   d().graph_launches++;
   for (const auto& [function, argument] : d().execs[u(e)].nodes)
-    d().log.push_back({u(s), function, argument});
+    d().log.push_back({u(s), function, argument}),
+        d().transfer_nodes += function == kFill || function == kCopy;
   return CUDA_SUCCESS;
 }
 CUresult get_current(CUcontext* out) { return *out = reinterpret_cast<CUcontext>(0xC0), CUDA_SUCCESS; }
@@ -91,6 +133,14 @@ void* find(uint32_t slot) {
     SHUNT_FAKE(cuGraphCreate, graph_create)
     SHUNT_FAKE(cuGraphDestroy, graph_destroy)
     SHUNT_FAKE(cuGraphAddKernelNode_v2, add_kernel_node)
+    SHUNT_FAKE(cuGraphAddMemsetNode, add_fill_node)
+    SHUNT_FAKE(cuGraphAddMemcpyNode, add_copy_node)
+    SHUNT_FAKE(cuGraphExecMemsetNodeSetParams, set_fill)
+    SHUNT_FAKE(cuGraphExecMemcpyNodeSetParams, set_copy)
+    SHUNT_FAKE(cuMemsetD8Async, fill_async<unsigned char>)
+    SHUNT_FAKE(cuMemsetD16Async, fill_async<unsigned short>)
+    SHUNT_FAKE(cuMemsetD32Async, fill_async<unsigned>)
+    SHUNT_FAKE(cuMemcpyDtoDAsync_v2, copy_async)
     SHUNT_FAKE(cuGraphInstantiateWithFlags, instantiate)
     SHUNT_FAKE(cuGraphExecDestroy, exec_destroy)
     SHUNT_FAKE(cuGraphExecKernelNodeSetParams_v2, set_params)
@@ -121,11 +171,12 @@ void EngineTest::SetUp() {
   model::Model::fork_child();
   model::Questions q;
   q.ctx_get_current = get_current;
+  q.ctx_get_device = [](CUdevice* out) { return *out = 0, CUDA_SUCCESS; };
   model::Model::get().set_questions(q);
   {
     std::lock_guard lock(d().mutex);
     d().log.clear();
-    d().graph_launches = d().patches = d().live_execs = 0;
+    d().graph_launches = d().patches = d().live_execs = d().transfer_nodes = 0;
     d().graphs.clear(), d().execs.clear();
     d().graph_answer = d().launch_answer = d().instantiate_answer = CUDA_SUCCESS;
   }
@@ -160,6 +211,44 @@ CUresult EngineTest::launch(uint64_t s, uint64_t function, uint64_t argument) {
   };
   const CUresult r = link_->on_op(op);
   if (r == CUDA_SUCCESS) called_[s].push_back({u(op.stream), function, argument});
+  return r;
+}
+
+void EngineTest::own_memory(uint64_t base, uint64_t bytes, model::MemoryKind kind) {
+  model::Allocation a;
+  a.base = base, a.bytes = bytes, a.kind = kind, a.context = context_, a.device = 0;
+  model::Model::get().allocations().insert(a);
+}
+
+CUresult EngineTest::fill(uint64_t s, uint64_t to, uint32_t value, uint64_t bytes) {
+  model::Op op;
+  op.op_class = model::OpClass::copy, op.kind = model::OpKind::memset, op.slot = SHUNT_SLOT_cuMemsetD32Async;
+  op.asynchronous = true, op.context = context_, op.stream_info = stream(s),
+  op.stream = op.stream_info->handle;
+  op.bytes = bytes, op.aux = value;
+  op.add_range(to, bytes, model::Access::write);
+  op.invoke = [](model::Op& o) {
+    return o.result =
+               fill_async<unsigned>(o.ranges[0].base, static_cast<unsigned>(o.aux), o.bytes / 4, o.stream);
+  };
+  const CUresult r = link_->on_op(op);
+  if (r == CUDA_SUCCESS) called_[s].push_back({u(op.stream), kFill, mixed(to, value, bytes)});
+  return r;
+}
+
+CUresult EngineTest::copy(uint64_t s, uint64_t to, uint64_t from, uint64_t bytes) {
+  model::Op op;
+  op.op_class = model::OpClass::copy, op.kind = model::OpKind::copy_linear,
+  op.slot = SHUNT_SLOT_cuMemcpyAsync;
+  op.asynchronous = true, op.context = context_, op.stream_info = stream(s),
+  op.stream = op.stream_info->handle;
+  op.bytes = bytes;
+  op.add_range(to, bytes, model::Access::write), op.add_range(from, bytes, model::Access::read);
+  op.invoke = [](model::Op& o) {
+    return o.result = copy_async(o.ranges[0].base, o.ranges[1].base, o.bytes, o.stream);
+  };
+  const CUresult r = link_->on_op(op);
+  if (r == CUDA_SUCCESS) called_[s].push_back({u(op.stream), kCopy, mixed(to, from, bytes)});
   return r;
 }
 

@@ -27,6 +27,7 @@ struct FakeDevice {
   struct Graph {
     std::vector<std::pair<uint64_t, uint64_t>> nodes;  // function, argument
   };
+  uint32_t transfer_nodes = 0;  // launched in graphs
   std::mutex mutex;
   std::vector<Submitted> log;
   std::map<uint64_t, Graph> graphs, execs;
@@ -58,6 +59,13 @@ class EngineTest : public ::testing::Test {
   }
   model::StreamInfo* stream(uint64_t handle, bool non_blocking = false);
   CUresult launch(uint64_t s, uint64_t function, uint64_t argument);
+  // A memset (32-bit) or a copy within device memory, as the program would make it. In the log: function
+  // 0xF1115E7 or 0xC0B1E5, the argument mixes all parameters.
+  CUresult fill(uint64_t s, uint64_t to, uint32_t value, uint64_t bytes);
+  CUresult copy(uint64_t s, uint64_t to, uint64_t from, uint64_t bytes);
+  static constexpr uint64_t kFill = 0xF1115E7, kCopy = 0xC0B1E5;
+  static uint64_t mixed(uint64_t to, uint64_t from, uint64_t bytes) { return to * 31 + from * 7 + bytes; }
+  void own_memory(uint64_t base, uint64_t bytes, model::MemoryKind kind = model::MemoryKind::device);
   CUresult other(model::OpKind kind, model::OpClass op_class, uint64_t s, bool asynchronous = true);
   // Repeats `period` launches on the stream until they are replayed, and stops with some of a period held
   // back.
