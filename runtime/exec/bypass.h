@@ -21,6 +21,8 @@ inline void holding(bool begins) {
          : detail::g_holding.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+inline bool anything_held() { return detail::g_holding.load(std::memory_order_acquire) != 0; }
+
 // The stream as the program names it. False: some link needs to see launches.
 inline bool grant_bypass(uint64_t stream, uint32_t launches) {
   if (!detail::g_may_bypass.load(std::memory_order_relaxed)) return false;
@@ -33,7 +35,7 @@ inline bool grant_bypass(uint64_t stream, uint32_t launches) {
 inline bool takes_bypass(uint64_t stream) {
   model::ThreadState* t = model::detail::thread_state;
   if (t == nullptr || t->bypass_left == 0 || t->bypass_stream != stream) return false;
-  if (detail::g_holding.load(std::memory_order_acquire) != 0) return false;
+  if (anything_held()) return false;
   --t->bypass_left;
   return true;
 }

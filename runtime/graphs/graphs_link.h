@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/config/config.h"
+#include "runtime/exec/bypass.h"
 #include "runtime/exec/link.h"
 #include "runtime/graphs/builder.h"
 #include "runtime/graphs/drain_rules.h"
@@ -35,7 +36,7 @@ class GraphsLink final : public exec::Link {
   // For the flusher: submits buffers that an earlier call of it has already seen. True when any stream holds
   // something.
   bool flush_old();
-  bool holds_anything() const { return shared_.pending_streams.load(std::memory_order_acquire) != 0; }
+  bool holds_anything() const { return exec::anything_held(); }
   const Shared& shared() const { return shared_; }
 
  private:

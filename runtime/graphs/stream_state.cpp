@@ -184,7 +184,6 @@ void StreamState::pending_changed(bool now) {
     now ? a.fetch_add(1, std::memory_order_acq_rel) : a.fetch_sub(1, std::memory_order_acq_rel);
   };
   exec::holding(now);
-  add(shared_.pending_streams);
   if (legacy_) add(shared_.pending_legacy);
   if (blocking_) add(shared_.pending_blocking);
 }

@@ -27,7 +27,7 @@ class Builder;
 // Shared by all streams.
 struct Shared {
   std::atomic<bool> off{false};  // nothing is held back any more; asked again under each gate
-  std::atomic<uint32_t> pending_streams{0}, pending_legacy{0}, pending_blocking{0};
+  std::atomic<uint32_t> pending_legacy{0}, pending_blocking{0};
   std::atomic<uint64_t> executable_bytes{0};
   std::atomic<uint64_t> replayed_launches{0}, seen_launches{0};
   uint64_t budget_bytes = 256 << 20;
@@ -38,7 +38,7 @@ struct Shared {
   exec::Link* owner = nullptr;  // own ops go to owner->next
 };
 
-class StreamState {
+class alignas(64) StreamState {
  public:
   enum class Mode : uint8_t { observe, align, learn, follow, back_off };
 
