@@ -11,11 +11,13 @@ cudaError_t check_device(int device) { return valid_device(device) ? cudaSuccess
 
 // Body of a call about one device that needs no context.
 template <typename Body>
-cudaError_t on_device(int device, Body&& body) {
-  return with_driver([&]() -> cudaError_t {
-    if (const cudaError_t error = check_device(device); error != cudaSuccess) return error;
-    return to_runtime(body(device_handle(device)));
-  });
+cudaError_t on_device(int device, Body&& body, const char* function = __builtin_FUNCTION()) {
+  return with_driver(
+      [&]() -> cudaError_t {
+        if (const cudaError_t error = check_device(device); error != cudaSuccess) return error;
+        return to_runtime(body(device_handle(device)));
+      },
+      function);
 }
 
 constexpr unsigned kSettableFlags =

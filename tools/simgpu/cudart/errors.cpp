@@ -47,12 +47,16 @@ cudaError_t record(cudaError_t error) {
 using namespace simgpu::cudart;
 
 CUDART_API cudaError_t cudaGetLastError() {
+  WatchedCall call("cudaGetLastError");
   // No driver call: the state is the runtime's and the thread's. An error that corrupted the context comes
   // back with the next call that reaches the driver.
-  return std::exchange(thread_state().last_error, cudaSuccess);
+  return call.leaves_with(std::exchange(thread_state().last_error, cudaSuccess));
 }
 
-CUDART_API cudaError_t cudaPeekAtLastError() { return thread_state().last_error; }
+CUDART_API cudaError_t cudaPeekAtLastError() {
+  WatchedCall call("cudaPeekAtLastError");
+  return call.leaves_with(thread_state().last_error);
+}
 
 CUDART_API const char* cudaGetErrorName(cudaError_t error) {
   const char* name = name_of(error);

@@ -9,12 +9,14 @@ namespace {
 
 // Body of a call about one kernel, given as host function or cudaKernel_t.
 template <typename Body>
-cudaError_t on_kernel(const void* function, Body&& body) {
-  return with_context([&]() -> cudaError_t {
-    CUkernel kernel = nullptr;
-    if (const cudaError_t error = resolve_kernel(function, &kernel); error != cudaSuccess) return error;
-    return to_runtime(body(kernel));
-  });
+cudaError_t on_kernel(const void* function, Body&& body, const char* api = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        CUkernel kernel = nullptr;
+        if (const cudaError_t error = resolve_kernel(function, &kernel); error != cudaSuccess) return error;
+        return to_runtime(body(kernel));
+      },
+      api);
 }
 
 CUdevice current_handle() { return device_handle(current_device()); }

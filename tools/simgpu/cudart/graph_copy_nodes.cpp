@@ -33,62 +33,73 @@ struct SetInExec {
 };
 
 template <typename Sink>
-cudaError_t copy_3d(const Sink& sink, const cudaMemcpy3DParms* parameters) {
-  return with_context([&]() -> cudaError_t {
-    if (parameters == nullptr) return cudaErrorInvalidValue;
-    CUDA_MEMCPY3D_v2 native{};
-    if (const cudaError_t error = to_driver(*parameters, &native); error != cudaSuccess) return error;
-    return to_runtime(sink(native));
-  });
+cudaError_t copy_3d(const Sink& sink, const cudaMemcpy3DParms* parameters,
+                    const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        if (parameters == nullptr) return cudaErrorInvalidValue;
+        CUDA_MEMCPY3D_v2 native{};
+        if (const cudaError_t error = to_driver(*parameters, &native); error != cudaSuccess) return error;
+        return to_runtime(sink(native));
+      },
+      function);
 }
 
 template <typename Sink>
 cudaError_t copy_1d(const Sink& sink, void* destination, const void* source, size_t count,
-                    cudaMemcpyKind kind) {
-  return with_context([&]() -> cudaError_t {
-    CUDA_MEMCPY3D_v2 native{};
-    if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
-        error != cudaSuccess) {
-      return error;
-    }
-    return to_runtime(sink(native));
-  });
+                    cudaMemcpyKind kind, const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        CUDA_MEMCPY3D_v2 native{};
+        if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
+            error != cudaSuccess) {
+          return error;
+        }
+        return to_runtime(sink(native));
+      },
+      function);
 }
 
 template <typename Sink>
 cudaError_t copy_to_symbol(const Sink& sink, const void* symbol, const void* source, size_t count,
-                           size_t offset, cudaMemcpyKind kind) {
-  return with_context([&]() -> cudaError_t {
-    if (!kind_to_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
-    void* destination = nullptr;
-    if (const cudaError_t error = symbol_range(symbol, offset, count, &destination); error != cudaSuccess) {
-      return error;
-    }
-    CUDA_MEMCPY3D_v2 native{};
-    if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
-        error != cudaSuccess) {
-      return error;
-    }
-    return to_runtime(sink(native));
-  });
+                           size_t offset, cudaMemcpyKind kind, const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        if (!kind_to_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
+        void* destination = nullptr;
+        if (const cudaError_t error = symbol_range(symbol, offset, count, &destination);
+            error != cudaSuccess) {
+          return error;
+        }
+        CUDA_MEMCPY3D_v2 native{};
+        if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
+            error != cudaSuccess) {
+          return error;
+        }
+        return to_runtime(sink(native));
+      },
+      function);
 }
 
 template <typename Sink>
 cudaError_t copy_from_symbol(const Sink& sink, void* destination, const void* symbol, size_t count,
-                             size_t offset, cudaMemcpyKind kind) {
-  return with_context([&]() -> cudaError_t {
-    if (!kind_from_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
-    void* source = nullptr;
-    if (const cudaError_t error = symbol_range(symbol, offset, count, &source); error != cudaSuccess) {
-      return error;
-    }
-    CUDA_MEMCPY3D_v2 native{};
-    if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
-        error != cudaSuccess) {
-      return error;
-    }
-    return to_runtime(sink(native));
-  });
+                             size_t offset, cudaMemcpyKind kind,
+                             const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        if (!kind_from_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
+        void* source = nullptr;
+        if (const cudaError_t error = symbol_range(symbol, offset, count, &source); error != cudaSuccess) {
+          return error;
+        }
+        CUDA_MEMCPY3D_v2 native{};
+        if (const cudaError_t error = flat_copy(destination, source, count, kind, &native);
+            error != cudaSuccess) {
+          return error;
+        }
+        return to_runtime(sink(native));
+      },
+      function);
 }
 
 }  // namespace

@@ -25,13 +25,16 @@ const CUDA_HOST_NODE_PARAMS_v1* as_driver(const cudaHostNodeParams* parameters) 
 
 // Body of a call that takes kernel node parameters.
 template <typename Body>
-cudaError_t with_kernel(const cudaKernelNodeParams* parameters, Body&& body) {
-  return with_context([&]() -> cudaError_t {
-    if (parameters == nullptr) return cudaErrorInvalidValue;
-    CUDA_KERNEL_NODE_PARAMS_v2 native{};
-    if (const cudaError_t error = to_driver(*parameters, &native); error != cudaSuccess) return error;
-    return to_runtime(body(&native));
-  });
+cudaError_t with_kernel(const cudaKernelNodeParams* parameters, Body&& body,
+                        const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        if (parameters == nullptr) return cudaErrorInvalidValue;
+        CUDA_KERNEL_NODE_PARAMS_v2 native{};
+        if (const cudaError_t error = to_driver(*parameters, &native); error != cudaSuccess) return error;
+        return to_runtime(body(&native));
+      },
+      function);
 }
 
 }  // namespace

@@ -19,11 +19,13 @@ CUmemLocation* as_driver(cudaMemLocation* location) { return reinterpret_cast<CU
 CUdeviceptr* as_driver(void** pointer) { return reinterpret_cast<CUdeviceptr*>(pointer); }
 
 template <typename Body>
-cudaError_t on_device(int device, Body&& body) {
-  return with_context([&]() -> cudaError_t {
-    if (!valid_device(device)) return cudaErrorInvalidDevice;
-    return to_runtime(body(device_handle(device)));
-  });
+cudaError_t on_device(int device, Body&& body, const char* function = __builtin_FUNCTION()) {
+  return with_context(
+      [&]() -> cudaError_t {
+        if (!valid_device(device)) return cudaErrorInvalidDevice;
+        return to_runtime(body(device_handle(device)));
+      },
+      function);
 }
 
 CUresult allocate(Flavour flavour, void** pointer, size_t size, cudaStream_t stream) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tools/simgpu/cudart/errors.h"
+#include "tools/simgpu/cudart/watch.h"
 
 namespace simgpu::cudart {
 
@@ -62,28 +63,34 @@ cudaError_t reset_primary(int ordinal);
 // cudaSetValidDevices.
 cudaError_t set_valid_devices(const int* ordinals, int count);
 
-// Bodies of API functions. A body returns CUresult or cudaError_t.
+// Bodies of API functions. A body returns CUresult or cudaError_t. `function` is the API function's name, for
+// CUPTI: where the body is not written in the function itself, pass it on.
 template <typename Body>
-cudaError_t guarded(Body&& body) {
+cudaError_t guarded(Body&& body, const char* function = __builtin_FUNCTION()) {
+  WatchedCall call(function);
   try {
-    return record(to_runtime(body()));
+    return call.leaves_with(record(to_runtime(body())));
   } catch (...) {  // only allocation can throw
-    return record(cudaErrorMemoryAllocation);
+    return call.leaves_with(record(cudaErrorMemoryAllocation));
   }
 }
 template <typename Body>
-cudaError_t with_context(Body&& body) {
-  return guarded([&]() -> cudaError_t {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
-    return to_runtime(body());
-  });
+cudaError_t with_context(Body&& body, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&]() -> cudaError_t {
+        if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+        return to_runtime(body());
+      },
+      function);
 }
 template <typename Body>
-cudaError_t with_driver(Body&& body) {
-  return guarded([&]() -> cudaError_t {
-    if (const cudaError_t error = start(); error != cudaSuccess) return error;
-    return to_runtime(body());
-  });
+cudaError_t with_driver(Body&& body, const char* function = __builtin_FUNCTION()) {
+  return guarded(
+      [&]() -> cudaError_t {
+        if (const cudaError_t error = start(); error != cudaSuccess) return error;
+        return to_runtime(body());
+      },
+      function);
 }
 
 // Defines one API function in both default-stream forms; `impl` takes the flavour, then the arguments.

@@ -6,13 +6,13 @@ using namespace simgpu::cudart;
 
 #define UNSUPPORTED(name, reason)                                        \
   extern "C" __attribute__((visibility("default"))) cudaError_t name() { \
-    return record(cudaErrorNotSupported);                                \
+    return guarded([] { return cudaErrorNotSupported; });                \
   }
 
 CUDART_API cudaError_t cudaGetExportTable(const void** table, const cudaUUID_t*) {
   // Private interfaces between NVIDIA's own libraries; not imitated.
   if (table != nullptr) *table = nullptr;
-  return record(cudaErrorNotSupported);
+  return guarded([] { return cudaErrorNotSupported; });
 }
 
 UNSUPPORTED(cudaGLGetDevices, "OpenGL: no display device")

@@ -31,6 +31,7 @@ struct Attributes {
 struct Selection {
   std::atomic<bool> kinds[CUPTI_ACTIVITY_KIND_COUNT] = {};
   std::atomic<bool> driver_apis[kDriverCbids] = {};
+  std::atomic<bool> runtime_apis[kRuntimeCbids] = {};
   std::shared_mutex mutex;
   std::map<std::pair<uint64_t, int>, bool> of_context;  // (context id, kind)
   std::atomic<bool> any_context{false};
@@ -86,7 +87,9 @@ void select(CUpti_ActivityKind kind, bool on) {
   Selection& s = selection();
   s.kinds[kind] = on;
   if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
-    for (auto& api : s.driver_apis) api = on;  // undoes what cuptiActivityEnableDriverApi did before
+    for (auto& api : s.driver_apis) api = on;
+  if (kind == CUPTI_ACTIVITY_KIND_RUNTIME)
+    for (auto& api : s.runtime_apis) api = on;  // undoes what was asked for by function before
 }
 
 uint32_t thread_id() {
@@ -110,6 +113,9 @@ bool wanted(CUpti_ActivityKind kind, uint64_t context_id) {
   return s.kinds[kind].load(std::memory_order_relaxed);
 }
 bool driver_api_wanted(uint32_t cbid) { return cbid < kDriverCbids && selection().driver_apis[cbid]; }
+bool runtime_api_wanted(uint32_t cbid) {
+  return cbid != 0 && cbid < kRuntimeCbids && selection().runtime_apis[cbid];
+}
 bool buffers_come_zeroed() { return selection().attributes.zeroed.load(); }
 bool system_thread_ids() { return selection().thread_id_type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM; }
 
@@ -117,6 +123,7 @@ void reset_selection() {
   Selection& s = selection();
   for (auto& kind : s.kinds) kind = false;
   for (auto& api : s.driver_apis) api = false;
+  for (auto& api : s.runtime_apis) api = false;
   std::unique_lock lock(s.mutex);
   s.of_context.clear();
   s.any_context = false;
@@ -157,12 +164,15 @@ void on_record(void*, const simgpu_record* record) {
   if (is_dead()) return;
   Item item;
   const std::string_view kind = record->kind;
-  if (kind == "api") {
-    item.cbid = driver_cbid(record->name);
-    if (item.cbid == 0 || !driver_api_wanted(item.cbid)) return;
-    item.kind = CUPTI_ACTIVITY_KIND_DRIVER;
+  if (kind == "api" || kind == "runtime") {
+    const bool runtime = kind == "runtime";
+    item.cbid = runtime ? runtime_cbid(record->name) : driver_cbid(record->name);
+    if (item.cbid == 0 || !(runtime ? runtime_api_wanted(item.cbid) : driver_api_wanted(item.cbid))) return;
+    item.kind = runtime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
     item.thread = thread_id();
-    if (wanted(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, 0)) {
+    // Once for each correlation: a runtime call that is recorded itself speaks for the driver calls inside.
+    const bool spoken_for = !runtime && runtime_api_wanted(current_runtime_cbid());
+    if (!spoken_for && wanted(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, 0)) {
       for (int k = CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN; k < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE; ++k) {
         uint64_t id = 0;
         if (external_id(CUpti_ExternalCorrelationKind(k), id))
@@ -363,11 +373,11 @@ CUPTI_EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uin
   selection().driver_apis[cbid] = enable != 0;
   return CUPTI_SUCCESS;
 }
-// simgpu's runtime library reports no calls of its own: what it does appears as driver calls.
 CUPTI_EXPORT CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
   if (!attach()) return CUPTI_ERROR_NOT_INITIALIZED;
   if (!runtime_name(cbid)) return CUPTI_ERROR_INVALID_PARAMETER;
-  return enable ? CUPTI_ERROR_NOT_SUPPORTED : CUPTI_SUCCESS;
+  selection().runtime_apis[cbid] = enable != 0;
+  return CUPTI_SUCCESS;
 }
 
 CUPTI_EXPORT CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attr, size_t* valueSize,

@@ -10,6 +10,7 @@ namespace simgpu::cupti {
 bool wanted(CUpti_ActivityKind kind,
             uint64_t context_id);  // a context's own setting wins over the global one
 bool driver_api_wanted(uint32_t cbid);
+bool runtime_api_wanted(uint32_t cbid);
 bool buffers_come_zeroed();  // CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 bool system_thread_ids();
 void reset_selection();

@@ -24,6 +24,7 @@ struct CUpti_Subscriber_st {
   void* user = nullptr;
   char name[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN] = "CUPTI";
   std::atomic<bool> driver[simgpu::cupti::kDriverCbids] = {};
+  std::atomic<bool> runtime[simgpu::cupti::kRuntimeCbids] = {};
   std::atomic<bool> resource[CUPTI_CBID_RESOURCE_SIZE] = {};
   std::atomic<bool> synchronize[CUPTI_CBID_SYNCHRONIZE_SIZE] = {};
   std::atomic<bool> state[CUPTI_CBID_STATE_SIZE] = {};
@@ -34,7 +35,9 @@ namespace {
 
 std::atomic<CUpti_Subscriber_st*> g_subscriber{nullptr};
 thread_local uint64_t t_correlation_data = 0;
+thread_local uint64_t t_runtime_correlation_data = 0;
 thread_local uint64_t t_wait_handle = 0;
+thread_local uint32_t t_runtime_cbid = 0;
 
 struct Contexts {
   std::mutex mutex;
@@ -51,6 +54,7 @@ struct Switches {
   bool (*offered)(uint32_t) = nullptr;
 };
 bool any_name(uint32_t id) { return driver_name(id) != nullptr; }
+bool any_runtime_name(uint32_t id) { return runtime_name(id) != nullptr; }
 bool any_id(uint32_t id) { return id != 0; }
 // What the simulator tells of: the rest of the resource domain has no source yet.
 bool offered_resource(uint32_t id) {
@@ -60,6 +64,8 @@ Switches switches(CUpti_Subscriber_st& s, CUpti_CallbackDomain domain) {
   switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API:
       return {s.driver, kDriverCbids, any_name};
+    case CUPTI_CB_DOMAIN_RUNTIME_API:
+      return {s.runtime, kRuntimeCbids, any_runtime_name};
     case CUPTI_CB_DOMAIN_RESOURCE:
       return {s.resource, CUPTI_CBID_RESOURCE_SIZE, offered_resource};
     case CUPTI_CB_DOMAIN_SYNCHRONIZE:
@@ -80,21 +86,26 @@ void tell(CUpti_Subscriber_st& s, CUpti_CallbackDomain domain, uint32_t id, cons
   s.callback(s.user, domain, id, &data);
 }
 
-void tell_api(CUpti_Subscriber_st& s, const char* function, bool exit, int result, uint64_t correlation) {
-  const uint32_t cbid = driver_cbid(function);
-  if (cbid == 0 || !s.driver[cbid].load(std::memory_order_relaxed)) return;
+// The return value's type differs by domain, its size doesn't: both enumerations are ints.
+static_assert(sizeof(CUresult) == sizeof(int));
+void tell_api(CUpti_Subscriber_st& s, CUpti_CallbackDomain domain, uint32_t cbid, bool exit, int result,
+              uint64_t correlation) {
+  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+  const auto& list = runtime ? s.runtime : s.driver;
+  if (cbid == 0 || !list[cbid].load(std::memory_order_relaxed)) return;
+  uint64_t& correlation_data = runtime ? t_runtime_correlation_data : t_correlation_data;
   const CurrentContext now = current_context();
-  CUresult value = CUresult(result);
+  int value = result;
   CUpti_CallbackData data{};
   data.callbackSite = exit ? CUPTI_API_EXIT : CUPTI_API_ENTER;
-  data.functionName = driver_name(cbid);
+  data.functionName = runtime ? runtime_name(cbid) : driver_name(cbid);
   data.functionReturnValue = exit ? &value : nullptr;
   data.context = now.handle;
   data.contextUid = now.id;
-  data.correlationData = &t_correlation_data;
+  data.correlationData = &correlation_data;
   data.correlationId = static_cast<uint32_t>(correlation);
-  if (!exit) t_correlation_data = 0;
-  tell(s, CUPTI_CB_DOMAIN_DRIVER_API, cbid, data);
+  if (!exit) correlation_data = 0;
+  tell(s, domain, cbid, data);
 }
 
 // Contexts are noticed when they are first current at the end of a call.
@@ -179,12 +190,24 @@ void on_api(void*, const char* function, int exit, int result, uint64_t correlat
   CUpti_Subscriber_st* s = g_subscriber.load(std::memory_order_acquire);
   if (!exit) {
     note_function(correlation, function);
-    if (s) tell_api(*s, function, false, result, correlation);
+    if (s) tell_api(*s, CUPTI_CB_DOMAIN_DRIVER_API, driver_cbid(function), false, result, correlation);
     return;
   }
-  if (s) tell_api(*s, function, true, result, correlation);
+  if (s) tell_api(*s, CUPTI_CB_DOMAIN_DRIVER_API, driver_cbid(function), true, result, correlation);
   after_call(g_subscriber.load(), function, result);
   drain(false);
+}
+
+uint32_t current_runtime_cbid() { return t_runtime_cbid; }
+
+void on_runtime(void*, const char* function, int exit, int result, uint64_t correlation) {
+  if (is_dead()) return;
+  sample_clock(driver().host_ns());
+  const uint32_t cbid = runtime_cbid(function);
+  t_runtime_cbid = exit ? 0 : cbid;
+  if (CUpti_Subscriber_st* s = g_subscriber.load(std::memory_order_acquire))
+    tell_api(*s, CUPTI_CB_DOMAIN_RUNTIME_API, cbid, exit != 0, result, correlation);
+  if (exit) drain(false);
 }
 
 }  // namespace simgpu::cupti
@@ -270,8 +293,9 @@ CUPTI_EXPORT CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_Subscriber
 CUPTI_EXPORT CUptiResult cuptiSupportedDomains(size_t* domainCount, CUpti_DomainTable* domainTable) {
   if (!domainCount || !domainTable) return CUPTI_ERROR_INVALID_PARAMETER;
   if (!attach()) return CUPTI_ERROR_NOT_INITIALIZED;
-  static CUpti_CallbackDomain table[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RESOURCE,
-                                         CUPTI_CB_DOMAIN_SYNCHRONIZE, CUPTI_CB_DOMAIN_STATE};
+  static CUpti_CallbackDomain table[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                         CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                         CUPTI_CB_DOMAIN_STATE};
   *domainCount = sizeof table / sizeof *table;
   *domainTable = table;
   return CUPTI_SUCCESS;

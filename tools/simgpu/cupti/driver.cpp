@@ -18,6 +18,7 @@ const Driver& driver() {
     get(d->subscribe, "simgpu_subscribe");
     get(d->unsubscribe, "simgpu_unsubscribe");
     get(d->set_api_callback, "simgpu_set_api_callback");
+    get(d->set_runtime_callback, "simgpu_set_runtime_callback");
     get(d->unfinished, "simgpu_unfinished");
     get(d->quiet, "simgpu_quiet");
     get(d->host_ns, "simgpu_host_ns");

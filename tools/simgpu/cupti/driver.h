@@ -12,6 +12,7 @@ struct Driver {
   decltype(&::simgpu_subscribe) subscribe = nullptr;
   decltype(&::simgpu_unsubscribe) unsubscribe = nullptr;
   decltype(&::simgpu_set_api_callback) set_api_callback = nullptr;
+  decltype(&::simgpu_set_runtime_callback) set_runtime_callback = nullptr;
   decltype(&::simgpu_unfinished) unfinished = nullptr;
   decltype(&::simgpu_quiet) quiet = nullptr;
   decltype(&::simgpu_host_ns) host_ns = nullptr;

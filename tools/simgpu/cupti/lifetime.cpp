@@ -38,6 +38,7 @@ bool attach() {
   if (at_fork != 0) return false;
   g_subscription = driver().subscribe(on_record, nullptr);
   driver().set_api_callback(on_api, nullptr);
+  driver().set_runtime_callback(on_runtime, nullptr);
   g_attached.store(true, std::memory_order_release);
   return true;
 }
@@ -54,6 +55,7 @@ CUPTI_EXPORT CUptiResult cuptiFinalize() {
     std::lock_guard lock(mutex());
     if (!g_attached.load()) return CUPTI_SUCCESS;
     driver().set_api_callback(nullptr, nullptr);
+    driver().set_runtime_callback(nullptr, nullptr);
     driver().unsubscribe(g_subscription);
     g_attached = false;
   }

@@ -10,6 +10,7 @@ struct Tables {
   const char* driver[kDriverCbids] = {};
   const char* runtime[kRuntimeCbids] = {};
   std::unordered_map<std::string_view, uint32_t> by_name;
+  std::unordered_map<std::string, uint32_t> runtime_by_name;  // without the version at the end
 };
 const Tables& tables() {
   static const Tables* const instance = [] {
@@ -32,6 +33,16 @@ const Tables& tables() {
 #undef RUNTIME_CBID
 #undef DRIVER_ALIAS
 #undef RESULT
+    // "cudaMalloc_v3020", "cudaMalloc_ptsz_v7000": the newest version of each is what a program of today
+    // calls.
+    for (uint32_t i = 0; i < kRuntimeCbids; ++i) {
+      if (!t->runtime[i]) continue;
+      const std::string name = t->runtime[i];
+      const size_t at = name.rfind("_v");
+      const bool versioned = at != name.npos && name.size() - at > 5 &&
+                             name.find_first_not_of("0123456789", at + 2) == name.npos;
+      t->runtime_by_name[versioned ? name.substr(0, at) : name] = i;
+    }
     return t;
   }();
   return *instance;
@@ -52,6 +63,11 @@ uint32_t driver_cbid(std::string_view name) {
   return 0;
 }
 const char* driver_name(uint32_t cbid) { return cbid < kDriverCbids ? tables().driver[cbid] : nullptr; }
+uint32_t runtime_cbid(std::string_view name) {
+  const auto& names = tables().runtime_by_name;
+  const auto it = names.find(std::string(name));
+  return it == names.end() ? 0 : it->second;
+}
 const char* runtime_name(uint32_t cbid) { return cbid < kRuntimeCbids ? tables().runtime[cbid] : nullptr; }
 
 }  // namespace simgpu::cupti

@@ -207,6 +207,7 @@ size_t record_size(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return sizeof(CUpti_ActivityGraphTrace2);
     case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
       return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       return sizeof(CUpti_ActivitySynchronization2);
@@ -241,6 +242,7 @@ size_t write_record(const Item& item, uint8_t* out) {
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return write<CUpti_ActivityGraphTrace2>(item, out);
     case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
       return write<CUpti_ActivityAPI>(item, out);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       return write<CUpti_ActivitySynchronization2>(item, out);

@@ -207,6 +207,12 @@ SIMGPU_PRIVATE void simgpu_set_api_callback(void (*callback)(void*, const char*,
                                             void* user) {
   set_api_callback(callback, user);
 }
+SIMGPU_PRIVATE void simgpu_set_runtime_callback(void (*callback)(void*, const char*, int, int, uint64_t),
+                                                void* user) {
+  set_runtime_callback(callback, user);
+}
+SIMGPU_PRIVATE void simgpu_runtime_enter(const char* function) { runtime_enter(function); }
+SIMGPU_PRIVATE void simgpu_runtime_exit(const char* function, int result) { runtime_exit(function, result); }
 SIMGPU_PRIVATE void simgpu_unfinished(void (*callback)(void*, const simgpu_record*), void* user) {
   Subscription to{callback, user};
   Lock lock(Engine::get().mutex());

@@ -82,8 +82,8 @@ int simgpu_box_index(int device); /* CUdevice -> index in the box */
 double simgpu_link_bytes_per_s(int device_a, int device_b /* -1 host */);
 int simgpu_null_clock(void); /* 1: SIMGPU_CLOCK=null, nothing is executed */
 
-/* Timeline. kind: kernel memcpy memset sync api host_function alloc free graph custom event_record event_wait
- * other. */
+/* Timeline. kind: kernel memcpy memset sync api runtime host_function alloc free graph custom event_record
+ * event_wait other. */
 typedef struct {
   size_t size;
   const char *kind, *name;
@@ -114,6 +114,15 @@ void simgpu_quiet(int change);
 void simgpu_set_api_callback(void (*callback)(void* user, const char* function, int exit, int result,
                                               uint64_t correlation),
                              void* user);
+/* A call of the runtime API, told by simgpu's libcudart around its body. Calls within another one do not
+ * count. While somebody has set an API callback, all driver calls made inside have the runtime call's
+ * correlation, and a record of kind `runtime` is made at its end. */
+void simgpu_runtime_enter(const char* function);
+void simgpu_runtime_exit(const char* function, int result);
+/* As simgpu_set_api_callback, for the runtime API. */
+void simgpu_set_runtime_callback(void (*callback)(void* user, const char* function, int exit, int result,
+                                                  uint64_t correlation),
+                                 void* user);
 /* The ids in records, from CUgraph, CUgraphExec (that of the graph it came from) and CUgraphNode; 0 for other
  * values. */
 uint64_t simgpu_graph_id(void* graph);

@@ -6,7 +6,9 @@
 #include <mutex>
 #include <vector>
 
+#include "tools/simgpu/driver/core/clock.h"
 #include "tools/simgpu/driver/core/log.h"
+#include "tools/simgpu/driver/core/thread_state.h"
 
 namespace simgpu::driver {
 namespace {
@@ -105,6 +107,53 @@ void call_api_callback(const char* function, int exit, int result) {
     callback(g_api_user.load(), function, exit, result, t_correlation);
 }
 
-uint64_t next_correlation() { return t_correlation = g_correlation.fetch_add(1) + 1; }
+namespace {
+std::atomic<ApiCallback> g_runtime_callback{nullptr};
+std::atomic<void*> g_runtime_user{nullptr};
+struct RuntimeCall {
+  int depth;
+  bool told;
+  uint64_t correlation, start_ns;
+};
+thread_local RuntimeCall t_runtime __attribute__((tls_model("initial-exec"))) = {};
+}  // namespace
+void set_runtime_callback(ApiCallback callback, void* user) {
+  g_runtime_user.store(user);
+  g_runtime_callback.store(callback);
+}
+void runtime_enter(const char* function) {
+  RuntimeCall& call = t_runtime;
+  if (call.depth++ > 0) return;
+  const ApiCallback callback = g_runtime_callback.load(std::memory_order_relaxed);
+  call.told = callback && thread_state().api_depth == 0;
+  if (!call.told) return;
+  call.correlation = t_correlation = g_correlation.fetch_add(1) + 1;
+  call.start_ns = host_now();
+  callback(g_runtime_user.load(), function, 0, 0, call.correlation);
+}
+void runtime_exit(const char* function, int result) {
+  RuntimeCall& call = t_runtime;
+  if (call.depth == 0 || --call.depth > 0 || !call.told) return;
+  t_correlation = call.correlation;
+  if (timeline_active()) {
+    Record record;
+    record.kind = "runtime";
+    record.name = function;
+    record.start_ns = call.start_ns;
+    record.end_ns = host_now();
+    record.thread = thread_state().id;
+    record.correlation = call.correlation;
+    record.result = result;
+    timeline_emit(record);
+  }
+  if (const ApiCallback callback = g_runtime_callback.load(std::memory_order_relaxed))
+    callback(g_runtime_user.load(), function, 1, result, call.correlation);
+  call.told = false;
+}
+
+uint64_t next_correlation() {
+  if (t_runtime.told) return t_correlation = t_runtime.correlation;
+  return t_correlation = g_correlation.fetch_add(1) + 1;
+}
 uint64_t current_correlation() { return t_correlation; }
 }  // namespace simgpu::driver

@@ -8,7 +8,7 @@
 
 namespace simgpu::driver {
 struct Record {
-  const char* kind = "";  // kernel memcpy memset sync api graph host_function alloc free overhead
+  const char* kind = "";  // kernel memcpy memset sync api runtime graph host_function alloc free overhead
   std::string name;
   uint64_t start_ns = 0, end_ns = 0;
   int device = -1;
@@ -37,4 +37,9 @@ uint64_t current_correlation();
 using ApiCallback = void (*)(void* user, const char* function, int exit, int result, uint64_t correlation);
 void set_api_callback(ApiCallback callback, void* user);
 void call_api_callback(const char* function, int exit, int result);
+// The same for calls of the runtime API, which its library announces: the outermost of a thread counts, and
+// driver calls inside have its correlation. Only while an API callback is set.
+void set_runtime_callback(ApiCallback callback, void* user);
+void runtime_enter(const char* function);
+void runtime_exit(const char* function, int result);
 }  // namespace simgpu::driver
