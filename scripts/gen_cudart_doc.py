@@ -139,7 +139,7 @@ def render(include):
         for name in names:
             forms = "".join(f" `{s}`" for s in ("_ptsz", "_ptds") if name + s in exported)
             file, body = exported.get(name, ("", ""))
-            if name in refused or re.search(r"record\(cudaErrorNotSupported\)", body):
+            if name in refused or re.search(r"guarded\(\[\] { return cudaErrorNotSupported; }\)", body):
                 reason = refused.get(name, "private tables between NVIDIA's libraries, not imitated")
                 rows.append(f"| `{name}`{forms} | not supported: {reason} | |")
                 continue
