@@ -57,6 +57,59 @@ TEST(Failures, MismatchIsReportedFromBothSides) {
   EXPECT_NE(text.find("rank 1 called AllReduce(count 64, float32"), std::string::npos) << text;
 }
 
+TEST(Failures, CapturedOnOneRankOnlyIsAMismatch) {
+  int status = 0;
+  const std::string text = in_child(
+      [] {
+        on_ranks(2, [](Rank& me) {
+          int value = 1;
+          void* p = me.upload(&value, 4);
+          cudaGraph_t graph;
+          cudaGraphExec_t exec;
+          if (me.rank == 0) cudaStreamBeginCapture(me.stream, cudaStreamCaptureModeThreadLocal);
+          EXPECT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+          if (me.rank == 0) {
+            EXPECT_EQ(cudaStreamEndCapture(me.stream, &graph), cudaSuccess);
+            EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+            EXPECT_EQ(cudaGraphLaunch(exec, me.stream), cudaSuccess);
+          }
+          EXPECT_NE(cudaStreamSynchronize(me.stream), cudaSuccess);
+        });
+        return ::testing::Test::HasFailure() ? 1 : 0;
+      },
+      status, "20");
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_NE(text.find("rank 0 called AllReduce(count 1, int32, op 0, root 0) in a graph, rank 1 called"),
+            std::string::npos)
+      << text;
+}
+
+// Two communicators in different order on two devices: each waits for what stands behind the other's. Nobody
+// hangs for ever, and the report names who waits for whom.
+TEST(Failures, DifferentOrderAcrossCommunicatorsIsNoHang) {
+  int status = 0;
+  const std::string text = in_child(
+      [] {
+        on_ranks(2, [](Rank& me) {
+          ncclComm_t second = nullptr;
+          EXPECT_EQ(ncclCommSplit(me.comm, 0, me.rank, &second, nullptr), ncclSuccess);
+          int value = 1;
+          void *p = me.upload(&value, 4), *q = me.upload(&value, 4);
+          ncclComm_t order[2] = {me.rank ? second : me.comm, me.rank ? me.comm : second};
+          EXPECT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, order[0], me.stream), ncclSuccess);
+          EXPECT_EQ(ncclAllReduce(q, q, 1, ncclInt32, ncclSum, order[1], me.stream), ncclSuccess);
+          EXPECT_NE(cudaStreamSynchronize(me.stream), cudaSuccess);
+        });
+        return ::testing::Test::HasFailure() ? 1 : 0;
+      },
+      status, "1");
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_NE(text.find("rank 0 gave up after 1 s in AllReduce number 0: rank 1 never came"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("rank 1 gave up after 1 s in AllReduce number 0: rank 0 never came"), std::string::npos)
+      << text;
+}
+
 TEST(Failures, RankThatNeverComesIsNamed) {
   int status = 0;
   const std::string text = in_child(

@@ -1,6 +1,12 @@
 // NCCL's rules: groups, point to point, streams, communicators made of communicators, and everything that
 // goes wrong.
 
+#include <dlfcn.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+
 #include "tests/nccl/ranks.h"
 
 namespace simgpu::testing {
@@ -104,6 +110,143 @@ TEST(Groups, StreamsOfOneGroupWaitForEachOther) {
     ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
     for (int v : me.download<int>(b, 1 << 16)) ASSERT_EQ(v, 2);
   });
+}
+
+// Nothing is enqueued before the outermost end: the stream stays idle and takes other work in front.
+TEST(Groups, NothingIsEnqueuedBeforeTheOutermostEnd) {
+  on_ranks(2, [](Rank& me) {
+    int zero = 0, one = 1;
+    void *p = me.upload(&zero, 4), *q = me.upload(&one, 4);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    ASSERT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    EXPECT_EQ(cudaStreamQuery(me.stream), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(p, q, 4, cudaMemcpyDeviceToDevice, me.stream), cudaSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    EXPECT_EQ(me.download<int>(p, 1)[0], 2);
+  });
+}
+
+TEST(Groups, BlockingAndNonBlockingCommunicatorsDoNotMix) {
+  on_ranks(1, [](Rank& me) {
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t other = nullptr;
+    ncclResult_t state = ncclCommInitRankConfig(&other, 1, id, 0, &config);
+    ASSERT_TRUE(state == ncclInProgress || state == ncclSuccess);
+    do ASSERT_EQ(ncclCommGetAsyncError(other, &state), ncclSuccess);
+    while (state == ncclInProgress);
+    int value = 3;
+    void* p = me.upload(&value, 4);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, other, me.stream), ncclInvalidArgument);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    EXPECT_EQ(me.download<int>(p, 1)[0], 3);
+    EXPECT_EQ(ncclCommDestroy(other), ncclSuccess);
+  });
+}
+
+// In place is mere equality of pointers: the rank's part of the large buffer.
+TEST(Operators, InPlaceIsTheRanksPart) {
+  on_ranks(4, [](Rank& me) {
+    const size_t n = 100;
+    std::vector<int> data(4 * n);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int>(i) + 1000 * me.rank;
+    auto* all = static_cast<int*>(me.upload(data.data(), data.size() * 4));
+    int* part = all + static_cast<size_t>(me.rank) * n;
+    ASSERT_EQ(ncclReduceScatter(all, part, n, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(ncclAllGather(part, all, n, ncclInt32, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    const auto out = me.download<int>(all, 4 * n);
+    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<int>(4 * i) + 6000);
+  });
+}
+
+// The operator's handle may die once the call has returned; a scalar on the device is read while it runs.
+TEST(Operators, TheHandleMayDieBeforeTheOperationRuns) {
+  on_ranks(2, [](Rank& me) {
+    float value = 4, half = 0.5f, quarter = 0.25f;
+    void *p = me.upload(&value, 4), *scalar = me.upload(&half, 4), *later = me.upload(&quarter, 4);
+    ncclRedOp_t op;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarDevice, me.comm), ncclSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(scalar, later, 4, cudaMemcpyDeviceToDevice, me.stream), cudaSuccess);
+    ASSERT_EQ(ncclAllReduce(p, p, 1, ncclFloat, op, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(ncclRedOpDestroy(op, me.comm), ncclSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    EXPECT_EQ(me.download<float>(p, 1)[0], 2.0f);
+  });
+}
+
+TEST(Communicators, BuffersAreRegisteredAndForgotten) {
+  on_ranks(1, [](Rank& me) {
+    void* p = nullptr;
+    ASSERT_EQ(ncclMemAlloc(&p, 8192), ncclSuccess);
+    void *handle = nullptr, *none = nullptr;
+    ASSERT_EQ(ncclCommRegister(me.comm, p, 8192, &handle), ncclSuccess);
+    EXPECT_NE(handle, nullptr);
+    EXPECT_EQ(ncclCommRegister(me.comm, p, 0, &none), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommRegister(me.comm, p, 8192, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommDeregister(me.comm, handle), ncclSuccess);
+    EXPECT_EQ(ncclCommDeregister(me.comm, handle), ncclInvalidArgument) << "twice";
+    EXPECT_EQ(ncclCommDeregister(me.comm, reinterpret_cast<void*>(77)), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommDeregister(me.comm, nullptr), ncclSuccess);
+    ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
+    EXPECT_EQ(
+        ncclCommWindowRegister(me.comm, static_cast<char*>(p) + 8, 64, &window, NCCL_WIN_COLL_SYMMETRIC),
+        ncclInvalidArgument)
+        << "alignment";
+    ASSERT_EQ(ncclCommWindowRegister(me.comm, p, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+    EXPECT_EQ(window, nullptr) << "no symmetric memory here: the answer says so";
+    EXPECT_EQ(ncclCommWindowDeregister(me.comm, window), ncclSuccess);
+    EXPECT_EQ(ncclMemFree(p), ncclSuccess);
+  });
+}
+
+// Captured on every rank, launched on every rank, twice.
+TEST(Capture, GraphsOfAllRanksMeet) {
+  on_ranks(2, [](Rank& me) {
+    int value = 3;
+    void* p = me.upload(&value, 4);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    ASSERT_EQ(cudaStreamBeginCapture(me.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    ASSERT_EQ(ncclAllReduce(p, p, 1, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+    ASSERT_EQ(cudaStreamEndCapture(me.stream, &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(cudaGraphLaunch(exec, me.stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    EXPECT_EQ(me.download<int>(p, 1)[0], 12);
+    EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  });
+}
+
+// Every function has a twin for profilers and interposers: the same function under another name.
+TEST(Twins, EveryFunctionHasOne) {
+  void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  std::ifstream header(NCCL_HEADER);
+  const std::regex declared("(p?nccl[A-Z][A-Za-z0-9]*) *\\(");
+  std::set<std::string> names;
+  for (std::string line; std::getline(header, line);)
+    if (std::smatch m; line.rfind("ncclResult_t", 0) == 0 || line.rfind("const char*", 0) == 0)
+      if (std::regex_search(line, m, declared)) names.insert(m[1]);
+  size_t twins = 0;
+  for (const std::string& name : names) {
+    EXPECT_NE(dlsym(library, name.c_str()), nullptr) << name;
+    twins += name[0] == 'p';
+  }
+  EXPECT_GE(twins, 40u);
+  EXPECT_EQ(twins * 2, names.size());
+  int version = 0;
+  EXPECT_EQ(pncclGetVersion(&version), ncclSuccess);
+  EXPECT_EQ(version, NCCL_VERSION_CODE);
 }
 
 TEST(Communicators, SplitByColorAndKey) {

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Reads a simulated box through nvidia-ml-py, NVIDIA's own client, and compares with the profiles the box is made of.
+"""Reads a simulated box through nvidia-ml-py, NVIDIA's own client, and compares with the profiles the box is made of
+and with what `shunt devices` says of it.
 
-  pynvml_client.py --library build/lib/simgpu/libnvidia-ml.so.1
+  pynvml_client.py --library build/lib/simgpu/libnvidia-ml.so.1 --shunt build/bin/shunt
 
 The client's structure layouts are the judge of simgpu's. Runs itself in the repository's .venv when that has the
 package; exits 77 (skipped) where no interpreter has it.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tomllib
 
@@ -166,10 +169,54 @@ def everything_exported(library):
     same("calls of the client that are not exported", missing, [])
 
 
+def agrees_with_shunt(shunt, handles):
+    """`shunt devices` on the same box says the same, number by number."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SHUNT_")}
+    done = subprocess.run([shunt, "devices", "--json"], capture_output=True, text=True, env=clean)
+    same("shunt devices", (done.returncode, done.stderr), (0, ""))
+    told = json.loads(done.stdout)
+    same("shunt: driver", (told["driver"], told["cuda"]), (nv.nvmlSystemGetDriverVersion(), nv.nvmlSystemGetCudaDriverVersion()))
+    same("shunt: devices", len(told["devices"]), len(handles))
+    for entry in told["devices"]:
+        handle = handles[entry["index"]]
+        memory = nv.nvmlDeviceGetMemoryInfo(handle, version=nv.nvmlMemory_v2)
+        low, high = nv.nvmlDeviceGetPowerManagementLimitConstraints(handle)
+        busy = nv.nvmlDeviceGetUtilizationRates(handle)
+        for key, mine in {
+            "uuid": nv.nvmlDeviceGetUUID(handle),
+            "name": nv.nvmlDeviceGetName(handle),
+            "pci": nv.nvmlDeviceGetPciInfo(handle).busId.lower(),
+            "minor": nv.nvmlDeviceGetMinorNumber(handle),
+            "compute_capability": "%d.%d" % tuple(nv.nvmlDeviceGetCudaComputeCapability(handle)),
+            "addressing": ["none", "hmm", "ats"][nv.nvmlDeviceGetAddressingMode(handle)],
+            "busy_percent": busy.gpu,
+            "memory_busy_percent": busy.memory,
+            "power_w": nv.nvmlDeviceGetPowerUsage(handle) / 1000,
+            "power_limit_w": nv.nvmlDeviceGetPowerManagementLimit(handle) / 1000,
+            "power_min_w": low / 1000,
+            "power_max_w": high / 1000,
+            "celsius": nv.nvmlDeviceGetTemperature(handle, nv.NVML_TEMPERATURE_GPU),
+            "margin_celsius": nv.nvmlDeviceGetMarginTemperature(handle),
+            "sm_clock_mhz": nv.nvmlDeviceGetClockInfo(handle, nv.NVML_CLOCK_SM),
+        }.items():
+            same(f"shunt: {key}", entry[key].lower() if key == "pci" else entry[key], mine)
+        same("shunt: memory", [entry["memory"][k] for k in ("total", "free", "used", "reserved")],
+             [memory.total, memory.free, memory.used, memory.reserved])
+        states = []
+        try:
+            while True:
+                states.append(bool(nv.nvmlDeviceGetNvLinkState(handle, len(states))))
+        except nv.NVMLError:
+            pass
+        same("shunt: links", [link["active"] for link in entry["links"]], states)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
-    library = parser.parse_args().library
+    parser.add_argument("--shunt", required=True)
+    arguments = parser.parse_args()
+    library = arguments.library
     folder = str(pathlib.Path(library).resolve().parent)
     if os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] != folder:  # read by the loader at start only
         os.environ["LD_LIBRARY_PATH"] = folder + ":" + os.environ.get("LD_LIBRARY_PATH", "")
@@ -192,6 +239,7 @@ def main():
     same("p2p", nv.nvmlDeviceGetP2PStatus(handles[0], handles[3], nv.NVML_P2P_CAPS_INDEX_NVLINK), nv.NVML_P2P_STATUS_OK)
     same("ancestor", nv.nvmlDeviceGetTopologyCommonAncestor(handles[0], handles[1]), nv.NVML_TOPOLOGY_NODE)
     everything_exported(library)
+    agrees_with_shunt(arguments.shunt, handles)
     nv.nvmlShutdown()
     same("after shutdown", raises(nv.NVML_ERROR_UNINITIALIZED, nv.nvmlDeviceGetCount), True)
     print(f"{checks} checks, {failures} failed")

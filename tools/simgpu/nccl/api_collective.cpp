@@ -284,7 +284,10 @@ NCCL_FUNCTION(ncclMemAlloc, (void** pointer, size_t size), (pointer, size)) {
     return fail(nullptr, ncclInvalidArgument, "ncclMemAlloc needs a place for the pointer and a size");
   if (!driver().ok) return ncclUnhandledCudaError;
   CUdeviceptr memory = 0;
-  const CUresult status = driver().cuMemAlloc_v2(&memory, size);
+  // In whole pages of 2 MiB, as NCCL does: so that a window can be made of it.
+  constexpr size_t kPage = 2 << 20;
+  if (size > SIZE_MAX - kPage) return fail(nullptr, ncclInvalidArgument, "ncclMemAlloc: impossible size");
+  const CUresult status = driver().cuMemAlloc_v2(&memory, (size + kPage - 1) / kPage * kPage);
   if (status != CUDA_SUCCESS)
     return fail(nullptr, ncclUnhandledCudaError, "ncclMemAlloc: CUDA error " + std::to_string(status));
   *pointer = reinterpret_cast<void*>(memory);

@@ -26,6 +26,7 @@ struct Signature {
   uint32_t function = 0, type = 0, op = 0;
   int32_t root = 0;
   uint64_t count = 0;
+  uint32_t captured = 0;  // a collective is in a graph on all ranks or on none
   bool operator==(const Signature&) const = default;
 };
 

@@ -108,6 +108,11 @@ ncclResult_t group_end() {
 ncclResult_t enqueue(Operation* operation, CUstream stream) {
   Group& g = group();
   if (g.depth == 0) return submit(operation, stream);
+  ncclComm* comm = operation->comm;
+  if (!g.pending.empty() && g.pending.front().operation->comm->blocking != comm->blocking) {
+    delete operation;
+    return fail(comm, ncclInvalidArgument, "blocking and non-blocking communicators in one group");
+  }
   g.pending.push_back({operation, stream});
   return ncclSuccess;
 }

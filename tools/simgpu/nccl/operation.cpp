@@ -105,7 +105,7 @@ class Execution {
     if (static_cast<Function>(g.function) != Function::send &&
         static_cast<Function>(g.function) != Function::recv)
       text += ", op " + std::to_string(g.op) + ", root " + std::to_string(g.root);
-    return text + ")";
+    return text + (g.captured ? ") in a graph" : ")");
   }
 
   void give_up(ncclResult_t code, const std::string& text) {
@@ -233,8 +233,12 @@ class Execution {
     post.rank = comm_.rank;
     post.peer = -1;
     post.sequence = s_.sequence;
-    post.signature = {static_cast<uint32_t>(o_.function), static_cast<uint32_t>(o_.type),
-                      static_cast<uint32_t>(o_.op >= ncclNumOps ? ncclNumOps : o_.op), o_.root, o_.count};
+    post.signature = {static_cast<uint32_t>(o_.function),
+                      static_cast<uint32_t>(o_.type),
+                      static_cast<uint32_t>(o_.op >= ncclNumOps ? ncclNumOps : o_.op),
+                      o_.root,
+                      o_.count,
+                      o_.captured ? 1u : 0u};
     post.in = make_ref(o_.in, o_.in_bytes);
     post.out = {};
     post.start_ns = driver().op_start_ns(op_);
