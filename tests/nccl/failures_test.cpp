@@ -110,6 +110,26 @@ TEST(Failures, DifferentOrderAcrossCommunicatorsIsNoHang) {
       << text;
 }
 
+TEST(Failures, ABufferSmallerThanTheCallSaysIsNoHang) {
+  int status = 0;
+  const std::string text = in_child(
+      [] {
+        on_ranks(2, [](Rank& me) {
+          int value = 1;
+          void* p = me.upload(&value, 4);
+          EXPECT_EQ(ncclAllReduce(p, p, 1 << 20, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+          EXPECT_NE(cudaStreamSynchronize(me.stream), cudaSuccess);
+          ncclResult_t state = ncclSuccess;
+          EXPECT_EQ(ncclCommGetAsyncError(me.comm, &state), ncclSuccess);
+          EXPECT_EQ(state, ncclUnhandledCudaError);
+        });
+        return ::testing::Test::HasFailure() ? 1 : 0;
+      },
+      status, "5");
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_NE(text.find("is no live device memory of the stated size"), std::string::npos) << text;
+}
+
 TEST(Failures, RankThatNeverComesIsNamed) {
   int status = 0;
   const std::string text = in_child(
