@@ -6,6 +6,7 @@
 
 #include "runtime/graphs/graphs_link.h"
 #include "runtime/memory/oom_link.h"
+#include "runtime/overlap/overlap_link.h"
 
 namespace shunt::exec {
 namespace {
@@ -50,7 +51,7 @@ const std::vector<EngineSpec>& engines() {
   // (engine-not-built).
   static const auto* table = new std::vector<EngineSpec>{
       {"oom", OptionId::oom, Feature::oom, memory::create_oom},
-      {"overlap", OptionId::overlap, Feature::comm, nullptr},
+      {"overlap", OptionId::overlap, Feature::comm, overlap::create_overlap},
       {"graphs", OptionId::graphs, Feature::graph, graphs::create_graphs},
   };
   return *table;

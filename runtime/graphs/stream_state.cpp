@@ -23,7 +23,7 @@ void StreamState::begin(model::StreamInfo& info) {
 }
 
 void StreamState::end() {
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   if (!guard.held()) return;
   flush();
   forget_pattern(Reason::graph_handle_gone);
@@ -40,7 +40,7 @@ void StreamState::end() {
 }
 
 bool StreamState::launch(model::Op& op, CUresult& result) {
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   if (!guard.held()) return false;
   if (shared_.off.load(std::memory_order_relaxed) || excluded_) return flush(), false;
   if (mode_ == Mode::back_off) {
@@ -97,7 +97,7 @@ bool StreamState::launch(model::Op& op, CUresult& result) {
 }
 
 void StreamState::mark(const model::Op& op) {
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   if (!guard.held()) return;
   flush();
   if (mode_ == Mode::back_off) return;
@@ -105,12 +105,12 @@ void StreamState::mark(const model::Op& op) {
 }
 
 void StreamState::drain() {
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   if (guard.held()) flush();
 }
 
 void StreamState::retire(Reason reason) {
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   if (!guard.held()) return;
   flush();
   forget_pattern(reason);
@@ -119,7 +119,7 @@ void StreamState::retire(Reason reason) {
 
 void StreamState::exclude() {
   retire(Reason::graph_attribute_changed);
-  GateGuard guard(gate_);
+  model::GateGuard guard(gate_);
   excluded_ = guard.held();
 }
 

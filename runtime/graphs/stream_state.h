@@ -16,9 +16,9 @@
 #include "runtime/base/flat_map.h"
 #include "runtime/base/reasons.h"
 #include "runtime/exec/link.h"
-#include "runtime/graphs/gate.h"
 #include "runtime/graphs/pattern.h"
 #include "runtime/graphs/period.h"
+#include "runtime/model/gate.h"
 
 namespace shunt::graphs {
 
@@ -107,7 +107,7 @@ class alignas(64) StreamState {
   void note(uint8_t action, Reason reason, bool applied, uint64_t count, uint64_t id = 0);
 
   Shared& shared_;
-  Gate gate_;
+  model::Gate gate_;
   model::StreamInfo* info_ = nullptr;
   uint64_t id_ = 0;
   CUstream handle_ = nullptr;

@@ -26,13 +26,15 @@ struct StreamInfo {
   StreamRole role = StreamRole::created;
   bool non_blocking = false;
   int priority = 0;
-  std::atomic<uint64_t> capture_id{0};       // 0: not capturing
-  std::atomic<void*> graphs_state{nullptr};  // runtime/graphs: what it knows of the stream
+  std::atomic<uint64_t> capture_id{0};        // 0: not capturing
+  std::atomic<void*> graphs_state{nullptr};   // runtime/graphs: what it knows of the stream
+  std::atomic<void*> overlap_state{nullptr};  // runtime/overlap: likewise
   void reset() {
     id = 0, handle = nullptr, context = nullptr, role = StreamRole::created, non_blocking = false,
     priority = 0;
     capture_id = 0;
     graphs_state = nullptr;
+    overlap_state = nullptr;
   }
 };
 
@@ -63,9 +65,11 @@ struct FunctionInfo {
   bool kernel = false;  // CUkernel
   char name[232] = {};
   std::atomic<void*> param_layout{nullptr};  // runtime/graphs: where the parameters lie; leaked
+  std::atomic<const void*> access{nullptr};  // runtime/overlap: what it may touch; leaked
   void reset() {
     id = module = 0, context = nullptr, kernel = false, name[0] = 0;
     param_layout = nullptr;
+    access = nullptr;
   }
 };
 

@@ -58,6 +58,7 @@ class Runner:
         # The NCCL programs have a rank a device: one box with two of them instead of one.
         self.specs = SPECS if args.set != "overlap" else dict(SPECS, plain="b200:2", preload="b200:2")
         self.folder = os.path.join(self.build, "tests/apps", "static" if args.static else "")
+        self.extra = dict(pair.split("=", 1) for pair in args.env)
         self.shim = os.path.join(self.build, "lib/libshunt.so")
         self.shunt = os.path.join(self.build, "bin/shunt")
 
@@ -67,10 +68,12 @@ class Runner:
 
     def with_shunt(self, program):
         if self.mode == "preload":
-            return run([program], dict(sim_env(self.build, self.specs["preload"]), LD_PRELOAD=self.shim), self.timeout)
+            env = dict(sim_env(self.build, self.specs["preload"]), LD_PRELOAD=self.shim, **self.extra)
+            return run([program], env, self.timeout)
         if self.mode == "gpu":
-            return run([program], dict(base_env(), LD_PRELOAD=self.shim), self.timeout)
-        return run([self.shunt, "run", "--sim", self.specs[self.mode], "--", program], base_env(), self.timeout)
+            return run([program], dict(base_env(), LD_PRELOAD=self.shim, **self.extra), self.timeout)
+        command = [self.shunt, "run", "--sim", self.specs[self.mode], "--", program]
+        return run(command, dict(base_env(), **self.extra), self.timeout)
 
     def check(self, name):
         """(problems, seconds without shunt, seconds with)."""
@@ -128,6 +131,7 @@ def main():
     parser.add_argument("--mode", choices=["plain", "preload", "b200", "rubin", "mixed", "gpu"], default="plain")
     parser.add_argument("--set", default="", choices=["", "graphs", "overlap"], help="a subfolder's programs instead")
     parser.add_argument("--static", action="store_true", help="the programs with a static CUDA runtime (gpu mode)")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="for the runs with shunt")
     parser.add_argument("--timeout", type=float, default=60, help="seconds a run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="print the programs' names")

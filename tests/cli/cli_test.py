@@ -287,7 +287,7 @@ class Settings(Case):
         done = self.run_shunt("config", "--show-origin", "--graphs=off", env=dict(self.env, SHUNT_OOM="auto"))
         self.assertRegex(done.stdout, r"graphs +off +flag +--graphs")
         self.assertRegex(done.stdout, r"oom +auto +environment +SHUNT_OOM")
-        self.assertRegex(done.stdout, r"overlap +on +default")
+        self.assertRegex(done.stdout, r"overlap +off +default")
 
 
 class Traces(Case):

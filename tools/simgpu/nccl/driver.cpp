@@ -15,6 +15,14 @@ const Driver& driver() {
       member = lib ? reinterpret_cast<std::remove_reference_t<decltype(member)>>(dlsym(lib, name)) : nullptr;
       ok = ok && member;
     };
+    // What runs in a collective is the device's own doing, not a call of the program.
+    decltype(&::simgpu_device_side) device_side = nullptr;
+    get(device_side, "simgpu_device_side");
+    auto get_device_side = [&](auto& member, const char* name) {
+      member = device_side ? reinterpret_cast<std::remove_reference_t<decltype(member)>>(device_side(name))
+                           : nullptr;
+      ok = ok && member;
+    };
     get(d->cuInit, "cuInit");
     get(d->cuCtxGetCurrent, "cuCtxGetCurrent");
     get(d->cuCtxSetCurrent, "cuCtxSetCurrent");
@@ -30,16 +38,16 @@ const Driver& driver() {
     get(d->cuMemAlloc_v2, "cuMemAlloc_v2");
     get(d->cuMemFree_v2, "cuMemFree_v2");
     get(d->submit, "simgpu_submit");
-    get(d->poke, "simgpu_poke");
-    get(d->op_start_ns, "simgpu_op_start_ns");
-    get(d->op_fail, "simgpu_op_fail");
-    get(d->op_access, "simgpu_op_access");
-    get(d->op_meet, "simgpu_op_meet");
-    get(d->host_pointer, "simgpu_host_pointer");
-    get(d->export_memory, "simgpu_export_memory");
-    get(d->box_index, "simgpu_box_index");
-    get(d->link_bytes_per_s, "simgpu_link_bytes_per_s");
-    get(d->null_clock, "simgpu_null_clock");
+    get_device_side(d->poke, "simgpu_poke");
+    get_device_side(d->op_start_ns, "simgpu_op_start_ns");
+    get_device_side(d->op_fail, "simgpu_op_fail");
+    get_device_side(d->op_access, "simgpu_op_access");
+    get_device_side(d->op_meet, "simgpu_op_meet");
+    get_device_side(d->host_pointer, "simgpu_host_pointer");
+    get_device_side(d->export_memory, "simgpu_export_memory");
+    get_device_side(d->box_index, "simgpu_box_index");
+    get_device_side(d->link_bytes_per_s, "simgpu_link_bytes_per_s");
+    get_device_side(d->null_clock, "simgpu_null_clock");
     d->ok = ok;
     return d;
   }();

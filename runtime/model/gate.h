@@ -12,7 +12,7 @@
 
 #include "runtime/model/thread_state.h"
 
-namespace shunt::graphs {
+namespace shunt::model {
 
 class Gate {
  public:
@@ -67,4 +67,4 @@ class GateGuard {
   bool held_;
 };
 
-}  // namespace shunt::graphs
+}  // namespace shunt::model
