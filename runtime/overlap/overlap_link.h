@@ -27,6 +27,8 @@ class OverlapLink final : public exec::Link {
   void drain(const exec::Scope& scope, Reason reason) override;
   void forget(exec::HandleKind kind, uint64_t handle) override;
   // Nothing is ever held back, but what is pending must be joined before a call nobody knows.
+  // Before any stream has met NCCL a launch means nothing here; from then on `holding` keeps them coming.
+  bool sees_launches() const override { return false; }
   bool delays() const override { return !settings_.shadow; }
   void disable() override { shared_.off.store(true); }
   void fork_child() override;
