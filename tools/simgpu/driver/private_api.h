@@ -82,15 +82,13 @@ int simgpu_box_index(int device); /* CUdevice -> index in the box */
 double simgpu_link_bytes_per_s(int device_a, int device_b /* -1 host */);
 int simgpu_null_clock(void); /* 1: SIMGPU_CLOCK=null, nothing is executed */
 
-/* Timeline. kind: kernel memcpy memset sync api runtime host_function alloc free graph custom event_record
- * event_wait other. */
 /* The functions of this header that a sibling library's callbacks call on the device's behalf, by their name;
  * NULL for others. Found this way they are not taken for calls of the program by whoever stands between the
  * two (a hook of dlsym). */
 void* simgpu_device_side(const char* name);
 
-/* Timeline. kind: kernel memcpy memset sync api host_function alloc free graph custom event_record event_wait
- * other. */
+/* Timeline. kind: kernel memcpy memset sync api runtime host_function alloc free graph custom event_record
+ * event_wait other. */
 typedef struct {
   size_t size;
   const char *kind, *name;
