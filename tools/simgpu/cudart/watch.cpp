@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "tools/simgpu/driver/private_api.h"
+
 namespace simgpu::cudart {
 
 namespace detail {
@@ -17,10 +19,10 @@ std::atomic<void (*)(const char*, int)> runtime_exit{nullptr};
 void find_watch() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!library) return;
-  const auto enter = reinterpret_cast<void (*)(const char*)>(dlsym(library, "simgpu_runtime_enter"));
-  const auto exit = reinterpret_cast<void (*)(const char*, int)>(dlsym(library, "simgpu_runtime_exit"));
-  detail::runtime_exit.store(enter && exit ? exit : detail::nobody_exits);
-  detail::runtime_enter.store(enter && exit ? enter : detail::nobody_enters);
+  const auto* table = static_cast<const simgpu_private_table*>(dlsym(library, "simgpu_private"));
+  const bool ours = table && table->size >= sizeof(simgpu_private_table);
+  detail::runtime_exit.store(ours ? table->runtime_exit : detail::nobody_exits);
+  detail::runtime_enter.store(ours ? table->runtime_enter : detail::nobody_enters);
   dlclose(library);  // the driver stays: nobody unloads it
 }
 

@@ -7,7 +7,7 @@
 
 namespace simgpu::cudart {
 
-// Finds the two entry points in the libcuda.so.1 that is loaded, if it is.
+// Finds the two entry points through the libcuda.so.1 that is loaded, if it is.
 void find_watch();
 
 namespace detail {

@@ -15,17 +15,6 @@ const Driver& driver() {
       member = lib ? reinterpret_cast<std::remove_reference_t<decltype(member)>>(dlsym(lib, name)) : nullptr;
       ok = ok && member;
     };
-    get(d->subscribe, "simgpu_subscribe");
-    get(d->unsubscribe, "simgpu_unsubscribe");
-    get(d->set_api_callback, "simgpu_set_api_callback");
-    get(d->set_runtime_callback, "simgpu_set_runtime_callback");
-    get(d->unfinished, "simgpu_unfinished");
-    get(d->quiet, "simgpu_quiet");
-    get(d->host_ns, "simgpu_host_ns");
-    get(d->device_ns, "simgpu_device_ns");
-    get(d->graph_id, "simgpu_graph_id");
-    get(d->graph_exec_id, "simgpu_graph_exec_id");
-    get(d->graph_node_id, "simgpu_graph_node_id");
     get(d->cuDeviceGetCount, "cuDeviceGetCount");
     get(d->cuDeviceGetAttribute, "cuDeviceGetAttribute");
     get(d->cuDeviceGetName, "cuDeviceGetName");
@@ -38,6 +27,23 @@ const Driver& driver() {
     get(d->cuCtxGetId, "cuCtxGetId");
     get(d->cuStreamGetId, "cuStreamGetId");
     get(d->cuStreamGetCtx, "cuStreamGetCtx");
+    // Data: see private_api.h.
+    const auto* table =
+        lib ? static_cast<const simgpu_private_table*>(dlsym(lib, "simgpu_private")) : nullptr;
+    ok = ok && table && table->size >= sizeof(simgpu_private_table);
+    if (ok) {
+      d->subscribe = table->subscribe;
+      d->unsubscribe = table->unsubscribe;
+      d->set_api_callback = table->set_api_callback;
+      d->set_runtime_callback = table->set_runtime_callback;
+      d->unfinished = table->unfinished;
+      d->quiet = table->quiet;
+      d->host_ns = table->host_ns;
+      d->device_ns = table->device_ns;
+      d->graph_id = table->graph_id;
+      d->graph_exec_id = table->graph_exec_id;
+      d->graph_node_id = table->graph_node_id;
+    }
     d->ok = ok;
     return d;
   }();

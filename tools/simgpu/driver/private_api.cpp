@@ -1,6 +1,4 @@
 // The siblings' door; see private_api.h.
-#include <string.h>
-
 #include "tools/simgpu/driver/private_api.h"
 
 #include <map>
@@ -199,27 +197,6 @@ SIMGPU_PRIVATE double simgpu_link_bytes_per_s(int a, int b) {
 }
 SIMGPU_PRIVATE int simgpu_null_clock(void) { return clock_mode() == ClockMode::null; }
 
-SIMGPU_PRIVATE void* simgpu_device_side(const char* name) {
-  const struct {
-    const char* name;
-    void* function;
-  } table[] = {
-      {"simgpu_op_start_ns", reinterpret_cast<void*>(&simgpu_op_start_ns)},
-      {"simgpu_op_fail", reinterpret_cast<void*>(&simgpu_op_fail)},
-      {"simgpu_op_access", reinterpret_cast<void*>(&simgpu_op_access)},
-      {"simgpu_op_meet", reinterpret_cast<void*>(&simgpu_op_meet)},
-      {"simgpu_poke", reinterpret_cast<void*>(&simgpu_poke)},
-      {"simgpu_host_pointer", reinterpret_cast<void*>(&simgpu_host_pointer)},
-      {"simgpu_link_bytes_per_s", reinterpret_cast<void*>(&simgpu_link_bytes_per_s)},
-      {"simgpu_export_memory", reinterpret_cast<void*>(&simgpu_export_memory)},
-      {"simgpu_box_index", reinterpret_cast<void*>(&simgpu_box_index)},
-      {"simgpu_null_clock", reinterpret_cast<void*>(&simgpu_null_clock)},
-  };
-  for (const auto& row : table)
-    if (name && strcmp(name, row.name) == 0) return row.function;
-  return nullptr;
-}
-
 SIMGPU_PRIVATE int simgpu_subscribe(void (*callback)(void*, const simgpu_record*), void* user) {
   if (!callback) return 0;
   return timeline_subscribe(
@@ -264,3 +241,9 @@ SIMGPU_PRIVATE uint64_t simgpu_graph_node_id(void* handle) {
   const GraphNode* node = lookup<GraphNode>(handle);
   return node ? node->serial : 0;
 }
+
+#define SIMGPU_MEMBER(name) simgpu_##name,
+SIMGPU_PRIVATE const simgpu_private_table simgpu_private;
+const simgpu_private_table simgpu_private = {sizeof(simgpu_private_table),
+                                             SIMGPU_PRIVATE_MEMBERS(SIMGPU_MEMBER)};
+#undef SIMGPU_MEMBER

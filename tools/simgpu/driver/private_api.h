@@ -82,11 +82,6 @@ int simgpu_box_index(int device); /* CUdevice -> index in the box */
 double simgpu_link_bytes_per_s(int device_a, int device_b /* -1 host */);
 int simgpu_null_clock(void); /* 1: SIMGPU_CLOCK=null, nothing is executed */
 
-/* The functions of this header that a sibling library's callbacks call on the device's behalf, by their name;
- * NULL for others. Found this way they are not taken for calls of the program by whoever stands between the
- * two (a hook of dlsym). */
-void* simgpu_device_side(const char* name);
-
 /* Timeline. kind: kernel memcpy memset sync api runtime host_function alloc free graph custom event_record
  * event_wait other. */
 typedef struct {
@@ -134,6 +129,28 @@ uint64_t simgpu_graph_id(void* graph);
 uint64_t simgpu_graph_exec_id(void* graph_exec);
 uint64_t simgpu_graph_node_id(void* node);
 uint64_t simgpu_correlation(void); /* of the API call now running on this thread */
+
+/* Those of the above that sibling libraries call often and that neither put work into streams nor wait for
+ * it. Data, not functions to be looked up one by one: an interposer that lets nothing pass before the driver
+ * functions it does not know (shunt's) has no reason to step in, and what is really a driver's business
+ * (simgpu_submit) it still meets. */
+/* clang-format off */
+#define SIMGPU_PRIVATE_MEMBERS(X) \
+  X(subscribe) X(unsubscribe) X(set_api_callback) X(set_runtime_callback) X(unfinished) \
+  X(quiet) X(host_ns) X(device_ns) X(graph_id) X(graph_exec_id) \
+  X(graph_node_id) X(runtime_enter) X(runtime_exit) X(poke) X(op_start_ns) \
+  X(op_fail) X(op_access) X(op_meet) X(host_pointer) X(export_memory) \
+  X(box_index) X(link_bytes_per_s) X(null_clock)
+/* clang-format on */
+#ifdef __cplusplus
+typedef struct {
+  size_t size;
+#define SIMGPU_MEMBER(name) decltype(&simgpu_##name) name;
+  SIMGPU_PRIVATE_MEMBERS(SIMGPU_MEMBER)
+#undef SIMGPU_MEMBER
+} simgpu_private_table;
+extern const simgpu_private_table simgpu_private;
+#endif
 
 #ifdef __cplusplus
 }

@@ -15,14 +15,6 @@ const Driver& driver() {
       member = lib ? reinterpret_cast<std::remove_reference_t<decltype(member)>>(dlsym(lib, name)) : nullptr;
       ok = ok && member;
     };
-    // What runs in a collective is the device's own doing, not a call of the program.
-    decltype(&::simgpu_device_side) device_side = nullptr;
-    get(device_side, "simgpu_device_side");
-    auto get_device_side = [&](auto& member, const char* name) {
-      member = device_side ? reinterpret_cast<std::remove_reference_t<decltype(member)>>(device_side(name))
-                           : nullptr;
-      ok = ok && member;
-    };
     get(d->cuInit, "cuInit");
     get(d->cuCtxGetCurrent, "cuCtxGetCurrent");
     get(d->cuCtxSetCurrent, "cuCtxSetCurrent");
@@ -38,16 +30,23 @@ const Driver& driver() {
     get(d->cuMemAlloc_v2, "cuMemAlloc_v2");
     get(d->cuMemFree_v2, "cuMemFree_v2");
     get(d->submit, "simgpu_submit");
-    get_device_side(d->poke, "simgpu_poke");
-    get_device_side(d->op_start_ns, "simgpu_op_start_ns");
-    get_device_side(d->op_fail, "simgpu_op_fail");
-    get_device_side(d->op_access, "simgpu_op_access");
-    get_device_side(d->op_meet, "simgpu_op_meet");
-    get_device_side(d->host_pointer, "simgpu_host_pointer");
-    get_device_side(d->export_memory, "simgpu_export_memory");
-    get_device_side(d->box_index, "simgpu_box_index");
-    get_device_side(d->link_bytes_per_s, "simgpu_link_bytes_per_s");
-    get_device_side(d->null_clock, "simgpu_null_clock");
+    // What runs in a collective is the device's own doing, not a call of the program: found as data
+    // (private_api.h).
+    const auto* table =
+        lib ? static_cast<const simgpu_private_table*>(dlsym(lib, "simgpu_private")) : nullptr;
+    ok = ok && table && table->size >= sizeof(simgpu_private_table);
+    if (ok) {
+      d->poke = table->poke;
+      d->op_start_ns = table->op_start_ns;
+      d->op_fail = table->op_fail;
+      d->op_access = table->op_access;
+      d->op_meet = table->op_meet;
+      d->host_pointer = table->host_pointer;
+      d->export_memory = table->export_memory;
+      d->box_index = table->box_index;
+      d->link_bytes_per_s = table->link_bytes_per_s;
+      d->null_clock = table->null_clock;
+    }
     d->ok = ok;
     return d;
   }();
