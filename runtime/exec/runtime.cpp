@@ -97,6 +97,7 @@ void set_questions() {
   q.ctx_get_current = driver.ctx_get_current;
   q.ctx_get_device = driver.ctx_get_device;
   q.stream_get_ctx = driver.stream_get_ctx;
+  q.stream_get_flags = driver.stream_get_flags;
   model::Model::get().set_questions(q);
 }
 

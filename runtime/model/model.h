@@ -21,6 +21,7 @@ struct Questions {
   CUresult (*ctx_get_current)(CUcontext*) = nullptr;
   CUresult (*ctx_get_device)(CUdevice*) = nullptr;
   CUresult (*stream_get_ctx)(CUstream, CUcontext*) = nullptr;
+  CUresult (*stream_get_flags)(CUstream, unsigned int*) = nullptr;
 };
 
 class Model {

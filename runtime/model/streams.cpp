@@ -22,6 +22,9 @@ StreamInfo* Model::stream(CUstream handle, bool per_thread, CUcontext current) {
       s.handle = handle;
       if (!questions_.stream_get_ctx || questions_.stream_get_ctx(handle, &s.context) != CUDA_SUCCESS)
         s.context = current;
+      unsigned int flags = 0;
+      if (questions_.stream_get_flags && questions_.stream_get_flags(handle, &flags) == CUDA_SUCCESS)
+        s.non_blocking = (flags & CU_STREAM_NON_BLOCKING) != 0;
     });
   const bool thread_default =
       value == reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD) || (value == 0 && per_thread);

@@ -174,7 +174,7 @@ Pending* StreamState::before(Op& op, const JoinRule& rule, LogAs log_as) {
         return p;
       if (log_as == LogAs::touches && !scratch_.everything)
         log(scratch_);
-      else
+      else if (log_as != LogAs::none)
         log_barrier();
       return nullptr;
     }
