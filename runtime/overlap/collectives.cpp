@@ -42,7 +42,8 @@ void Collectives::decide(Reason reason, const StreamState* state, uint64_t bytes
                  .bytes = bytes});
 }
 
-Reason Collectives::eligible(const Operation& o, StreamState*& state, Footprint& footprint, uint64_t& bytes) {
+Reason Collectives::eligible(const Operation& o, Candidate& c) {
+  auto& [state, footprint, bytes, kind] = c;
   footprint.clear();
   Model& model = Model::get();
   CommInfo* comm = communicators_.find(o.comm);
@@ -71,8 +72,23 @@ Reason Collectives::eligible(const Operation& o, StreamState*& state, Footprint&
   state = link_.state(*info);
   if (!state) return Reason::comm_no_stream;
   if (state->excluded.load()) return Reason::comm_stream_attribute;
-  if (communicators_.note_use(*comm, o.function, bytes) < link_.settings().first_uses)
-    return Reason::comm_first_uses;
+  kind = Communicators::kind_of(*comm, o.function, bytes);
+  if (communicators_.note_use(kind) < link_.settings().first_uses) return Reason::comm_first_uses;
+  return Reason::comm_moved;
+}
+
+Reason Collectives::worthwhile(const Operation& o, const Candidate& c) {
+  Shared& shared = link_.shared();
+  if (!shared.profit.worthwhile(c.kind)) return Reason::comm_no_window;
+  switch (shared.trials.ask(c.kind, u(o.receive ? o.receive : o.send), link_.next, c.state->handle(),
+                            c.state->context())) {
+    case Trials::Say::measuring:
+      return Reason::comm_measuring;
+    case Trials::Say::no_gain:
+      return Reason::comm_no_gain;
+    case Trials::Say::move:
+      break;
+  }
   return Reason::comm_moved;
 }
 
@@ -107,7 +123,8 @@ nccl::Result Collectives::pass(const Operation& o, StreamState* state, Reason re
   return result;
 }
 
-Pending* Collectives::fork(StreamState& s, const Footprint& footprint, uint64_t bytes, bool must) {
+Pending* Collectives::fork(const Candidate& c, bool must) {
+  StreamState& s = *c.state;
   Shared& shared = link_.shared();
   exec::Link* below = link_.next;
   StreamState* self = &s;
@@ -130,7 +147,8 @@ Pending* Collectives::fork(StreamState& s, const Footprint& footprint, uint64_t 
     }
     if (s.pending().size() >= StreamState::kMostPending) s.join(nullptr, Reason::join_limit, true);
     CUresult result = CUDA_SUCCESS;
-    CUevent at = s.fork_point(footprint, result);
+    bool early = false;
+    CUevent at = s.fork_point(c.footprint, result, early);
     bool ok = at && wait(below, companion.k, at, s.context()) == CUDA_SUCCESS;
     if (!ok && must) {
       // NCCL has the companion's name already: the host makes sure of the order.
@@ -139,7 +157,7 @@ Pending* Collectives::fork(StreamState& s, const Footprint& footprint, uint64_t 
     }
     for (Pending* p : s.pending())
       if (ok && p->companion != &companion)
-        ok = wait(below, companion.k, p->end, s.context()) == CUDA_SUCCESS;
+        ok = wait(below, companion.k, p->end.event, s.context()) == CUDA_SUCCESS;
     Pending* p = ok ? shared.pending.take() : nullptr;
     if (p) {
       p->context = s.context();
@@ -155,17 +173,17 @@ Pending* Collectives::fork(StreamState& s, const Footprint& footprint, uint64_t 
     }
     p->companion = &companion;
     p->sequence = companion.next_sequence.fetch_add(1);
-    p->footprint = footprint;
-    p->bytes = bytes;
+    p->footprint = c.footprint;
+    p->bytes = c.bytes;
     shared.pending.keep(p);  // ours, until it is issued
-    s.publish(p);
+    s.publish(p, c.kind, early);
     return p;
   }
 }
 
 void Collectives::issued(StreamState& s, Pending* p, bool failed) {
   GateGuard gate(s.gate);
-  const bool recorded = record(link_.next, p->end, p->companion->k, p->context) == CUDA_SUCCESS;
+  const bool recorded = record(link_.next, p->end.event, p->companion->k, p->context) == CUDA_SUCCESS;
   if (!recorded) exec::Driver::get().stream_synchronize(p->companion->k);
   mark_issued(*p);
   if (!recorded)
@@ -183,39 +201,37 @@ void Collectives::poison(nccl::Comm comm) {
   if (CommInfo* info = communicators_.find(comm)) info->poisoned.store(true, std::memory_order_release);
 }
 
-nccl::Result Collectives::move(const Operation& o, StreamState& s, const Footprint& footprint, uint64_t bytes,
-                               Real real) {
-  Pending* p = fork(s, footprint, bytes, false);
-  if (!p) return pass(o, &s, Reason::comm_no_stream, bytes, real);
-  decide(Reason::comm_moved, &s, bytes);
+nccl::Result Collectives::move(const Operation& o, const Candidate& c, Real real) {
+  Pending* p = fork(c, false);
+  if (!p) return pass(o, c.state, Reason::comm_no_stream, c.bytes, real);
+  decide(Reason::comm_moved, c.state, c.bytes);
   nccl::Result result;
   {
     InsideLibrary inside;
     result = real(p->companion->k);
   }
-  issued(s, p, result != nccl::kSuccess);
+  issued(*c.state, p, result != nccl::kSuccess);
   if (result != nccl::kSuccess) poison(o.comm);
   return result;
 }
 
 nccl::Result Collectives::call(const Operation& o, Real real) {
   if (Group* g = group(false); g && g->depth > 0) return member(*g, o, real);
-  StreamState* state = nullptr;
-  Footprint footprint;
-  uint64_t bytes = 0;
-  Reason why = eligible(o, state, footprint, bytes);
+  Candidate c;
+  Reason why = eligible(o, c);
   if (why == Reason::comm_moved && link_.settings().shadow) {
-    decide(why, state, bytes);
+    decide(why, c.state, c.bytes);
     settle(nullptr, o.stream);
     InsideLibrary inside;
     return real(o.stream);
   }
+  if (why == Reason::comm_moved) why = worthwhile(o, c);
   if (why == Reason::comm_moved) {
-    GateGuard gate(state->gate);
-    if (!state->prepare()) why = Reason::comm_no_stream;
+    GateGuard gate(c.state->gate);
+    if (!c.state->prepare()) why = Reason::comm_no_stream;
   }
-  if (why == Reason::comm_moved) return move(o, *state, footprint, bytes, real);
-  return pass(o, state, why, bytes, real);
+  if (why == Reason::comm_moved) return move(o, c, real);
+  return pass(o, c.state, why, c.bytes, real);
 }
 
 // ---- groups: nothing is enqueued before their end ----
@@ -231,9 +247,8 @@ Collectives::Group* Collectives::group(bool make) {
 }
 
 nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
-  Member m{};
-  m.comm = o.comm;
-  Reason why = eligible(o, m.state, m.footprint, m.bytes);
+  Candidate m;
+  Reason why = eligible(o, m);
   const bool shadow = link_.settings().shadow;
   if (!g.decided) {
     g.decided = true;
@@ -242,8 +257,9 @@ nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
       GateGuard gate(m.state->gate);
       ready = m.state->prepared();
     }
-    g.moving = ready;
     if (why == Reason::comm_moved && !ready && !shadow) why = Reason::comm_first_uses;
+    if (ready) why = worthwhile(o, m);
+    g.moving = ready && why == Reason::comm_moved;
   } else if (!g.moving && why == Reason::comm_moved && !shadow) {
     why = Reason::comm_group_passed;
   }
@@ -270,6 +286,7 @@ nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
   if (result != nccl::kSuccess) return result;
   if (moving) {
     g.moved.push_back(m);
+    g.comms.push_back(o.comm);
   } else {
     if (!m.state && info) m.state = link_.known(*info);
     if (std::find(g.passed_streams.begin(), g.passed_streams.end(), o.stream) == g.passed_streams.end()) {
@@ -305,17 +322,20 @@ nccl::Result Collectives::group_end(Plain real, bool simulated) {
     return real();
   }
   // Streams of one group act as if every operation sat on each of them.
-  Footprint all;
+  Candidate all;
   std::vector<StreamState*> streams;
-  uint64_t bytes = 0;
-  for (const Member& m : mine.moved) {
-    all.add(m.footprint);
-    bytes += m.bytes;
+  for (const Candidate& m : mine.moved) {
+    all.footprint.add(m.footprint);
+    all.bytes += m.bytes;
+    if (!all.kind) all.kind = m.kind;
     if (std::find(streams.begin(), streams.end(), m.state) == streams.end()) streams.push_back(m.state);
   }
   for (size_t i = 0; i < mine.passed.size(); ++i) settle(mine.passed[i], mine.passed_streams[i]);
   std::vector<Pending*> forked;
-  for (StreamState* s : streams) forked.push_back(fork(*s, all, bytes, true));
+  for (StreamState* s : streams) {
+    all.state = s;
+    forked.push_back(fork(all, true));
+  }
   nccl::Result result;
   {
     InsideLibrary inside;
@@ -328,7 +348,7 @@ nccl::Result Collectives::group_end(Plain real, bool simulated) {
       exec::Driver::get().stream_synchronize(streams[i]->companion()->k);
   }
   if (result != nccl::kSuccess)
-    for (const Member& m : mine.moved) poison(m.comm);
+    for (nccl::Comm comm : mine.comms) poison(comm);
   for (const Made& m : mine.made)
     if (result == nccl::kSuccess || result == nccl::kInProgress)
       communicators_.created(*m.out, m.blocking, m.context);

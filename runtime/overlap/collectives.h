@@ -51,11 +51,10 @@ class Collectives {
   void reset_after_fork();
 
  private:
-  struct Member {
-    StreamState* state;
+  struct Candidate {
+    StreamState* state = nullptr;
     Footprint footprint;
-    uint64_t bytes;
-    nccl::Comm comm;
+    uint64_t bytes = 0, kind = 0;
   };
   struct Made {
     nccl::Comm* out;
@@ -65,19 +64,21 @@ class Collectives {
   struct Group {
     int depth = 0;
     bool decided = false, moving = false;
-    std::vector<Member> moved;
+    std::vector<Candidate> moved;
+    std::vector<nccl::Comm> comms;  // of these
     std::vector<StreamState*> passed;
     std::vector<CUstream> passed_streams;
     std::vector<Made> made;
   };
   // Why not, or Reason::comm_moved with the stream's state and what is touched.
-  Reason eligible(const Operation& o, StreamState*& state, Footprint& footprint, uint64_t& bytes);
+  Reason eligible(const Operation& o, Candidate& c);
+  // Whether a call that could move should: Reason::comm_moved, or why it does better where it is.
+  Reason worthwhile(const Operation& o, const Candidate& c);
   nccl::Result pass(const Operation& o, StreamState* state, Reason reason, uint64_t bytes, Real real);
-  nccl::Result move(const Operation& o, StreamState& state, const Footprint& footprint, uint64_t bytes,
-                    Real real);
+  nccl::Result move(const Operation& o, const Candidate& c, Real real);
   nccl::Result member(Group& group, const Operation& o, Real real);
   // Forks the companion and publishes the collective. Null: it cannot be moved.
-  Pending* fork(StreamState& state, const Footprint& footprint, uint64_t bytes, bool must);
+  Pending* fork(const Candidate& c, bool must);
   void issued(StreamState& state, Pending* p, bool failed);
   void settle(StreamState* state, CUstream stream);
   void decide(Reason reason, const StreamState* state, uint64_t bytes);

@@ -52,11 +52,14 @@ CommInfo* Communicators::find(nccl::Comm comm) {
   return info;
 }
 
-uint32_t Communicators::note_use(const CommInfo& comm, nccl::Function function, uint64_t bytes) {
-  const uint64_t key = mix64(comm.generation * 64 + static_cast<uint64_t>(function)) * 64 +
-                       static_cast<uint64_t>(std::bit_width(bytes));
+uint64_t Communicators::kind_of(const CommInfo& comm, nccl::Function function, uint64_t bytes) {
+  return mix64(comm.generation * 64 + static_cast<uint64_t>(function)) * 64 +
+         static_cast<uint64_t>(std::bit_width(bytes));
+}
+
+uint32_t Communicators::note_use(uint64_t kind) {
   WriteGuard guard(lock_);
-  return uses_[key]++;
+  return uses_[kind]++;
 }
 
 void Communicators::operator_created(nccl::Comm comm, nccl::Operator op, uint64_t device_scalar,

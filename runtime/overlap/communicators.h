@@ -27,8 +27,10 @@ class Communicators {
   void created(nccl::Comm comm, bool blocking, CUcontext context);
   void forget(nccl::Comm comm);
   CommInfo* find(nccl::Comm comm);
-  // How often this kind of call (communicator, function, size class) was made before; counts it.
-  uint32_t note_use(const CommInfo& comm, nccl::Function function, uint64_t bytes);
+  // A kind of call: communicator, function, size class.
+  static uint64_t kind_of(const CommInfo& comm, nccl::Function function, uint64_t bytes);
+  // How often it was made before; counts it.
+  uint32_t note_use(uint64_t kind);
 
   // Operators made by the program. A scalar on the device is read while the operation runs.
   void operator_created(nccl::Comm comm, nccl::Operator op, uint64_t device_scalar, uint64_t bytes);

@@ -36,36 +36,38 @@ Current::~Current() {
   if (changed_) exec::Driver::get().ctx_set_current(before_);
 }
 
-CUevent Events::take(CUcontext context) {
+OwnEvent Events::take(CUcontext context) {
+  OwnEvent out;
   {
     WriteGuard guard(lock_);
-    if (std::vector<CUevent>** list = free_.find(reinterpret_cast<uint64_t>(context));
-        list && !(*list)->empty()) {
-      CUevent event = (*list)->back();
-      (*list)->pop_back();
-      return event;
+    Free*& free = free_[reinterpret_cast<uint64_t>(context)];
+    if (!free) free = new Free();
+    out.epoch = free->epoch;
+    if (!free->events.empty()) {
+      out.event = free->events.back();
+      free->events.pop_back();
+      return out;
     }
   }
   Current current(context);
-  CUevent event = nullptr;
-  if (!current.ok() || exec::Driver::get().event_create(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-    return nullptr;
-  return event;
+  if (!current.ok() || exec::Driver::get().event_create(&out.event, flags_) != CUDA_SUCCESS)
+    out.event = nullptr;
+  return out;
 }
 
-void Events::give(CUcontext context, CUevent event) {
+void Events::give(CUcontext context, OwnEvent event) {
   if (!event) return;
   WriteGuard guard(lock_);
-  std::vector<CUevent>*& list = free_[reinterpret_cast<uint64_t>(context)];
-  if (!list) list = new std::vector<CUevent>();
-  list->push_back(event);
+  Free** free = free_.find(reinterpret_cast<uint64_t>(context));
+  if (free && (*free)->epoch == event.epoch) (*free)->events.push_back(event.event);
 }
 
 void Events::forget_context(CUcontext context) {
   WriteGuard guard(lock_);
-  std::vector<CUevent>* list = nullptr;
-  free_.erase(reinterpret_cast<uint64_t>(context), &list);
-  delete list;
+  if (Free** free = free_.find(reinterpret_cast<uint64_t>(context))) {
+    (*free)->epoch++;
+    (*free)->events.clear();
+  }
 }
 
 void Events::reset_after_fork() { lock_.reset_after_fork(); }

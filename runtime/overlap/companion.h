@@ -36,17 +36,31 @@ class Current {
   bool changed_ = false, ok_ = true;
 };
 
+// An event of the pool. `epoch`: of its context; what is given back after the context's end is dropped, since
+// the driver may have handed the same value out again.
+struct OwnEvent {
+  CUevent event = nullptr;
+  uint64_t epoch = 0;
+  explicit operator bool() const { return event != nullptr; }
+};
+
 class Events {
  public:
-  // Without timing. Null when the driver refuses.
-  CUevent take(CUcontext context);
-  void give(CUcontext context, CUevent event);
+  explicit Events(unsigned flags = CU_EVENT_DISABLE_TIMING) : flags_(flags) {}
+  // Null when the driver refuses.
+  OwnEvent take(CUcontext context);
+  void give(CUcontext context, OwnEvent event);
   void forget_context(CUcontext context);
   void reset_after_fork();
 
  private:
+  const unsigned flags_;
   SpinRwLock lock_;
-  FlatMap<std::vector<CUevent>*> free_;
+  struct Free {
+    uint64_t epoch = 1;
+    std::vector<CUevent> events;
+  };
+  FlatMap<Free*> free_;
 };
 
 // Own ops, to the link below.

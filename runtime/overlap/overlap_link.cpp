@@ -128,7 +128,7 @@ void OverlapLink::default_stream_order(StreamInfo& info, StreamState*& s) {
     // No state could be had: the stream waits at once.
     if (!s) {
       wait_issued(*p);
-      wait(next, info.handle, p->end, info.context);
+      wait(next, info.handle, p->end.event, info.context);
     }
     shared_.pending.drop(p);
   }
@@ -167,19 +167,19 @@ CUresult OverlapLink::record_event(Op& op, StreamInfo& info, StreamState& s) {
   const auto event = reinterpret_cast<CUevent>(op.object);
   GateGuard gate(s.gate);
   std::vector<Pending*> behind = s.snapshot(true);
-  CUevent alone = nullptr;
+  OwnEvent alone;
   bool made = op.aux == 0 && !behind.empty() && !Model::get().any_capture() && s.prepare() &&
-              (alone = shared_.events.take(info.context)) != nullptr;
+              static_cast<bool>(alone = shared_.events.take(info.context));
   if (made) {
     const CUstream j = s.companion()->j;
-    made = record(next, alone, info.handle, info.context) == CUDA_SUCCESS &&
-           wait(next, j, alone, info.context) == CUDA_SUCCESS;
+    made = record(next, alone.event, info.handle, info.context) == CUDA_SUCCESS &&
+           wait(next, j, alone.event, info.context) == CUDA_SUCCESS;
     for (size_t i = 0; i < behind.size() && made; ++i) {
       bool latest = true;
       for (Pending* other : behind)
         latest =
             latest && (other->companion != behind[i]->companion || other->sequence <= behind[i]->sequence);
-      if (latest) made = wait(next, j, behind[i]->end, info.context) == CUDA_SUCCESS;
+      if (latest) made = wait(next, j, behind[i]->end.event, info.context) == CUDA_SUCCESS;
     }
     if (made) {
       Op own = op;
@@ -275,7 +275,10 @@ CUresult OverlapLink::on_op(Op& op) {
                           : op.kind == OpKind::context_destroy ? u(s.context()) == op.object
                                                                : true;
         if (!gone) return;
-        if (context) shared_.events.forget_context(s.context());
+        if (context) {
+          shared_.events.forget_context(s.context());
+          shared_.trials.forget_context(s.context());
+        }
         s.end(context);
       });
       if (context) snapshots_.forget_all();
@@ -349,7 +352,7 @@ void OverlapLink::drain(const exec::Scope& scope, Reason reason) {
   each([&](StreamState& s) {
     GateGuard gate(s.gate);
     for (Pending* p : s.pending())
-      if (p->issued.load(std::memory_order_acquire)) exec::Driver::get().event_synchronize(p->end);
+      if (p->issued.load(std::memory_order_acquire)) exec::Driver::get().event_synchronize(p->end.event);
   });
 }
 
@@ -364,6 +367,8 @@ void OverlapLink::fork_child() {
   shared_.off.store(count_.load() != 0);
   shared_.events.reset_after_fork();
   shared_.pending.reset_after_fork();
+  shared_.profit.reset_after_fork();
+  shared_.trials.reset_after_fork();
   shared_.code.reset_after_fork();
   snapshots_.reset_after_fork();
   collectives_.reset_after_fork();

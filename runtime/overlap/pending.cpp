@@ -24,16 +24,17 @@ Pending* PendingPool::take() {
   p->references.store(1, std::memory_order_relaxed);
   p->issued.store(0, std::memory_order_relaxed);
   p->footprint.clear();
-  p->end = nullptr;
+  p->end = {};
   p->companion = nullptr;
-  p->bytes = p->decision = 0;
+  p->bytes = p->kind = p->owner = p->calls_before = 0;
+  p->early = false;
   return p;
 }
 
 void PendingPool::drop(Pending* p) {
   if (p->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   events_.give(p->context, p->end);
-  p->end = nullptr;
+  p->end = {};
   WriteGuard guard(lock_);
   free_.push_back(p);
 }

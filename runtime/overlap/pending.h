@@ -17,9 +17,12 @@ struct Pending {
   std::atomic<uint32_t> issued{0};
   Companion* companion = nullptr;
   uint64_t sequence = 0;  // on its companion
-  CUevent end = nullptr;
+  OwnEvent end;
   Footprint footprint;
-  uint64_t bytes = 0, decision = 0;
+  uint64_t bytes = 0;
+  // For what it gained: its kind (profit.h), and what its own stream had done when it was moved.
+  uint64_t kind = 0, owner = 0, calls_before = 0;
+  bool early = false;
   CUcontext context = nullptr;
 };
 

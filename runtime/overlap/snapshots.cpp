@@ -11,12 +11,12 @@ void Snapshots::drop(Snapshot* s) {
   delete s;
 }
 
-void Snapshots::put(CUevent event, CUevent alone, CUcontext context, std::vector<Pending*> pending) {
+void Snapshots::put(CUevent event, OwnEvent alone, CUcontext context, std::vector<Pending*> pending) {
   forget(event);
   auto* s = new Snapshot{alone, context, std::move(pending)};
   WriteGuard guard(lock_);
   by_event_.put(u(event), s);
-  by_alone_.put(u(alone), s);
+  by_alone_.put(u(alone.event), s);
   count_.store(static_cast<uint32_t>(by_event_.size()), std::memory_order_release);
 }
 
@@ -29,7 +29,7 @@ void Snapshots::forget(CUevent event) {
     count_.store(static_cast<uint32_t>(by_event_.size()), std::memory_order_release);
     s->gone = true;
     if (s->borrowers) return;
-    by_alone_.erase(u(s->alone));
+    by_alone_.erase(u(s->alone.event));
   }
   drop(s);
 }
@@ -50,7 +50,7 @@ bool Snapshots::borrow(CUevent event, Borrowed& out) {
   if (!there) return false;
   Snapshot* s = *there;
   s->borrowers++;
-  out.alone = s->alone;
+  out.alone = s->alone.event;
   out.context = s->context;
   out.pending = s->pending;
   for (Pending* p : out.pending) pool_.keep(p);

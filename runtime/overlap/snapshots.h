@@ -17,7 +17,7 @@ class Snapshots {
   Snapshots(Events& events, PendingPool& pool) : events_(events), pool_(pool) {}
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
   // Takes both over.
-  void put(CUevent event, CUevent alone, CUcontext context, std::vector<Pending*> pending);
+  void put(CUevent event, OwnEvent alone, CUcontext context, std::vector<Pending*> pending);
   // The event was recorded otherwise, or is gone: a wait for it is a plain one.
   void forget(CUevent event);
   void forget_all();
@@ -34,7 +34,7 @@ class Snapshots {
  private:
   // `alone` is handed back once the last stream that is about to wait for it has done so.
   struct Snapshot {
-    CUevent alone = nullptr;
+    OwnEvent alone;
     CUcontext context = nullptr;
     std::vector<Pending*> pending;
     uint32_t borrowers = 0;

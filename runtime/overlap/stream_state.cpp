@@ -37,7 +37,7 @@ void StreamState::end(bool context_gone) {
   }
   marks_.clear(), logged_.clear(), spans_.clear(), joined_.clear();
   logging_ = false;
-  fork_event_ = nullptr;
+  fork_event_ = {};
   companion_ = nullptr;  // leaked: events' snapshots may name it
   info_ = nullptr;
   live.store(false, std::memory_order_release);
@@ -113,14 +113,18 @@ void StreamState::forget_pending() {
 }
 
 // What ends on one stream ends in order: waiting for one is waiting for all before it.
-void StreamState::drop_joined(Companion* companion, uint64_t sequence) {
+void StreamState::drop_joined(Companion* companion, uint64_t sequence, Reason why) {
   const size_t before = pending_.size();
   size_t kept = 0;
   for (Pending* p : pending_) {
-    if (p->companion == companion && p->sequence <= sequence)
-      shared_.pending.drop(p);
-    else
+    if (p->companion != companion || p->sequence > sequence) {
       pending_[kept++] = p;
+      continue;
+    }
+    // What ran beside it on its own stream is what moving it was good for.
+    if (p->owner == id_ && p->kind && why != Reason::join_limit)
+      shared_.profit.learned(p->kind, p->early || calls_ > p->calls_before);
+    shared_.pending.drop(p);
   }
   pending_.resize(kept);
   count_changed(before);
@@ -143,9 +147,9 @@ Pending* StreamState::join(const Footprint* with, Reason reason, bool skip_uniss
     if (!latest) break;
     const uint64_t sequence = latest->sequence;
     Companion* companion = latest->companion;
-    if (wait(shared_.owner->next, handle_, latest->end, context_) != CUDA_SUCCESS) {
+    if (wait(shared_.owner->next, handle_, latest->end.event, context_) != CUDA_SUCCESS) {
       // The stream cannot be made to wait (an error that will not go away, mostly): the host waits instead.
-      exec::Driver::get().event_synchronize(latest->end);
+      exec::Driver::get().event_synchronize(latest->end.event);
     }
     trace::decide({.feature = trace::Feature::comm,
                    .action = trace::Action::comm_join,
@@ -155,7 +159,7 @@ Pending* StreamState::join(const Footprint* with, Reason reason, bool skip_uniss
                    .bytes = latest->bytes});
     shared_.counts.joins.fetch_add(1, std::memory_order_relaxed);
     note_joined(companion, sequence);
-    drop_joined(companion, sequence);
+    drop_joined(companion, sequence, reason);
     // Communication keeps its order: what starts later on this companion comes behind the foreign one.
     if (companion != companion_) log_barrier();
   }
@@ -176,6 +180,7 @@ Pending* StreamState::before(Op& op, const JoinRule& rule, LogAs log_as) {
         log(scratch_);
       else if (log_as != LogAs::none)
         log_barrier();
+      calls_++;
       return nullptr;
     }
     case JoinScope::stream:
@@ -234,8 +239,9 @@ void StreamState::log(const Footprint& footprint) {
   spans_.insert(spans_.end(), footprint.spans, footprint.spans + footprint.count);
 }
 
-CUevent StreamState::fork_point(const Footprint& footprint, CUresult& result) {
+CUevent StreamState::fork_point(const Footprint& footprint, CUresult& result, bool& starts_early) {
   result = CUDA_SUCCESS;
+  starts_early = false;
   // Streams that the default stream's rules tie to others have work ahead of them that their log does not
   // show: they fork from now.
   const bool early = !legacy() && !blocking_;
@@ -249,22 +255,23 @@ CUevent StreamState::fork_point(const Footprint& footprint, CUresult& result) {
   if (early && logging_ && !footprint.everything)
     for (const Mark& m : marks_)
       if (m.position >= after) {
-        found = m.event;
+        found = m.event.event;
+        starts_early = m.position < logged_.size();
         break;
       }
   const bool fresh = !marks_.empty() && logging_ && marks_.back().position == logged_.size();
   if (found && fresh) return found;
   // A place for this one, or for the next.
-  CUevent now = early || !fork_event_ ? shared_.events.take(context_) : fork_event_;
+  const OwnEvent now = early || !fork_event_ ? shared_.events.take(context_) : fork_event_;
   if (!early) fork_event_ = now;
   if (!now) return found;
-  const CUresult r = record(shared_.owner->next, now, handle_, context_);
+  const CUresult r = record(shared_.owner->next, now.event, handle_, context_);
   if (r != CUDA_SUCCESS) {
     if (early) shared_.events.give(context_, now);
     if (!found) result = r;
     return found;
   }
-  if (!early) return now;
+  if (!early) return now.event;
   if (marks_.size() >= 128) {
     shared_.events.give(context_, marks_.front().event);
     marks_.erase(marks_.begin());
@@ -272,10 +279,14 @@ CUevent StreamState::fork_point(const Footprint& footprint, CUresult& result) {
   logging_ = true;
   marks_.push_back({logged_.size(), now});
   update_busy(true);
-  return found ? found : now;
+  return found ? found : now.event;
 }
 
-void StreamState::publish(Pending* p) {
+void StreamState::publish(Pending* p, uint64_t kind, bool early) {
+  p->kind = kind;
+  p->owner = id_;
+  p->calls_before = calls_;
+  p->early = early;
   const size_t before = pending_.size();
   pending_.push_back(p);
   count_changed(before);

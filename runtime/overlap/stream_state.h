@@ -14,7 +14,9 @@
 #include "runtime/model/objects.h"
 #include "runtime/overlap/join_rules.h"
 #include "runtime/overlap/pending.h"
+#include "runtime/overlap/profit.h"
 #include "runtime/overlap/touched.h"
+#include "runtime/overlap/trials.h"
 
 namespace shunt::overlap {
 
@@ -23,6 +25,8 @@ struct Shared {
   Events events;
   PendingPool pending{events};
   Code code;
+  Profit profit;
+  Trials trials;
   std::atomic<uint32_t> pending_legacy{0},
       pending_blocking{0};  // streams of these kinds with something pending
   std::atomic<bool> off{false};
@@ -73,10 +77,10 @@ class StreamState {
 
   // Where a collective with this footprint may start: an event behind the last conflicting call. Null: no
   // event could be had.
-  CUevent fork_point(const Footprint& footprint, CUresult& result);
+  CUevent fork_point(const Footprint& footprint, CUresult& result, bool& early);
   void log(const Footprint& footprint);
   void log_barrier();
-  void publish(Pending* p);
+  void publish(Pending* p, uint64_t kind, bool early);
   void retract(Pending* p);
   void update_busy(bool moving = false);
   void forget_pending();
@@ -89,7 +93,7 @@ class StreamState {
   };
   struct Mark {
     size_t position;  // calls logged before it
-    CUevent event;
+    OwnEvent event;
   };
   struct Joined {
     Companion* companion;
@@ -97,7 +101,7 @@ class StreamState {
   };
   bool already_joined(const Pending& p) const;
   void note_joined(Companion* companion, uint64_t sequence);
-  void drop_joined(Companion* companion, uint64_t sequence);
+  void drop_joined(Companion* companion, uint64_t sequence, Reason why);
   void clear_log();
   void count_changed(size_t before);
 
@@ -115,7 +119,8 @@ class StreamState {
   std::vector<Span> spans_;
   std::vector<Mark> marks_;
   bool logging_ = false;
-  CUevent fork_event_ = nullptr;  // of streams whose collectives never start early
+  uint64_t calls_ = 0;   // that did some work while something was pending
+  OwnEvent fork_event_;  // of streams whose collectives never start early
   Touched touched_;
   Footprint scratch_;
 };

@@ -396,6 +396,80 @@ TEST_F(Engine, ShadowChangesNothing) {
   EXPECT_TRUE(d().own_streams.empty());
 }
 
+TEST_F(Engine, NothingToGainStaysAndIsTriedAgain) {
+  warm(kX);
+  int moves = 0, stays = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Work c = collective(kX, kBuffer);
+    moved(c) ? moves++ : stays++;
+    EXPECT_TRUE(before(c, touch(kX, kBuffer)));
+  }
+  EXPECT_EQ(moves, static_cast<int>(Profit::kInARow));
+  EXPECT_GT(stays, 0);
+  // Now something follows each of them: after the pause it moves again, for good.
+  moves = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Work c = collective(kX, kBuffer);
+    touch(kX, kOther);
+    touch(kX, kBuffer);
+    moves += moved(c);
+  }
+  EXPECT_GT(moves, 160);
+}
+
+TEST_F(Engine, AnEarlierStartIsAGainToo) {
+  warm(kX);
+  int moves = 0;
+  for (int i = 0; i < 40; ++i) {
+    collective(kX, kBuffer + 0x1'0000);
+    touch(kX, kOther);
+    const Work c = collective(kX, kBuffer, 65536);
+    moves += moved(c);
+    touch(kX, kBuffer);
+  }
+  // All but the first uses and the periods that a trial times without.
+  EXPECT_EQ(moves, 38 - static_cast<int>(Trials::kTimes + 1));
+}
+
+// The device's clock as the test sets it: a period takes so long with the collective moved, so long without.
+TEST_F(Engine, WhatLosesByTheDevicesClockStays) {
+  for (const bool loses : {true, false}) {
+    SetUp();
+    d().period[true] = loses ? 11.0f : 9.0f, d().period[false] = 10.0f;
+    stream(kX);
+    warm(kX);
+    int moves = 0, stays = 0;
+    for (int i = 0; i < 200; ++i) {
+      const Work c = collective(kX, kBuffer);
+      touch(kX, kOther);
+      touch(kX, kBuffer);
+      d().now += d().period[moved(c)];
+      if (i > 40) moved(c) ? moves++ : stays++;
+    }
+    if (loses)
+      EXPECT_GT(stays, 4 * moves) << moves;
+    else
+      EXPECT_GT(moves, 20 * stays) << stays;
+  }
+}
+
+TEST_F(Engine, ATrialWaitsUntilTheDeviceIsThere) {
+  d().period[true] = 11.0f, d().period[false] = 10.0f;
+  d().not_ready = 30;
+  warm(kX);
+  int i = 0, last_move = 0;
+  for (; i < 80; ++i) {
+    const Work c = collective(kX, kBuffer);
+    touch(kX, kOther);
+    touch(kX, kBuffer);
+    d().now += d().period[moved(c)];
+    if (moved(c)) last_move = i;
+  }
+  EXPECT_EQ(d().not_ready, 0);
+  EXPECT_GT(last_move, 20);  // it moved on while the answer was out
+  EXPECT_LT(last_move, 60);
+}
+
 // ---- failures ----
 
 TEST_F(Engine, RefusedHelpersLeaveTheCollectiveWhereItIs) {
@@ -515,6 +589,26 @@ TEST_F(Engine, MoreThanTheLimitJoins) {
     all.push_back(collective(kX, kBuffer + 4096 * (i % 64)));
   EXPECT_TRUE(stream_after(kX, all[0]));
   EXPECT_TRUE(before(all.back(), opaque(kX, kOther)));
+}
+
+TEST_F(Engine, AContextTakesItsEventsAlong) {
+  warm(kX);
+  collective(kX, kBuffer);
+  record(kEvent, kX);
+  touch(kX, kBuffer);
+  call(OpKind::primary_reset, OpClass::device, 0, [](Op& op) { op.object = 0; });
+  // What was made before is gone; the driver must not see it again.
+  const uint64_t floor = d().next_handle;
+  d().oldest_event = floor;
+  stream(kX);
+  warm(kX);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(moved(collective(kX, kBuffer)));
+    record(kEvent, kX);
+    touch(kX, kOther);
+    touch(kX, kBuffer);
+  }
+  EXPECT_EQ(d().stale_events, 0u);
 }
 
 TEST_F(Engine, StreamsTakeTheirCompanionsAlong) {

@@ -62,16 +62,22 @@ CUresult event_create(CUevent* out, unsigned) {
   return *out = reinterpret_cast<CUevent>(d().next_handle += 0x10), CUDA_SUCCESS;
 }
 CUresult event_destroy(CUevent) { return CUDA_SUCCESS; }
+void note_stale(CUevent e) {
+  if (u(e) >= 0x10000 && u(e) < d().oldest_event) d().stale_events++;
+}
 CUresult event_record(CUevent e, CUstream s) {
   std::lock_guard lock(d().mutex);
+  note_stale(e);
   if (refuses(d().refuse_records)) return CUDA_ERROR_UNKNOWN;
   d().wait_rules(d().key(s));
   d().events[u(e)] = d().streams[d().key(s)];
   d().event_streams[u(e)] = d().key(s);
+  d().event_times[u(e)] = d().now;
   return CUDA_SUCCESS;
 }
 CUresult stream_wait_event(CUstream s, CUevent e, unsigned) {
   std::lock_guard lock(d().mutex);
+  note_stale(e);
   if (refuses(d().refuse_waits)) return CUDA_ERROR_UNKNOWN;
   d().wait_rules(d().key(s));
   const WorkSet& of = d().events[u(e)];
@@ -90,6 +96,11 @@ CUresult stream_synchronize(CUstream s) {
   const WorkSet& of = d().streams[d().key(s)];
   d().host.insert(of.begin(), of.end());
   return CUDA_SUCCESS;
+}
+CUresult elapsed(float* out, CUevent a, CUevent b) {
+  std::lock_guard lock(d().mutex);
+  if (refuses(d().not_ready)) return CUDA_ERROR_NOT_READY;
+  return *out = d().event_times[u(b)] - d().event_times[u(a)], CUDA_SUCCESS;
 }
 CUresult stream_create(CUstream* out, unsigned, int) {
   std::lock_guard lock(d().mutex);
@@ -127,6 +138,7 @@ void* find(uint32_t slot) {
     SHUNT_FAKE(cuEventRecord, event_record)
     SHUNT_FAKE(cuStreamWaitEvent, stream_wait_event)
     SHUNT_FAKE(cuEventSynchronize, event_synchronize)
+    SHUNT_FAKE(cuEventElapsedTime, elapsed)
     SHUNT_FAKE(cuStreamSynchronize, stream_synchronize)
     SHUNT_FAKE(cuStreamCreateWithPriority, stream_create)
     SHUNT_FAKE(cuStreamDestroy_v2, stream_destroy)
@@ -202,7 +214,10 @@ void OverlapTest::start(OverlapLink::Settings settings) {
     device.own_streams.clear(), device.live_own_streams.clear(), device.before.clear(), device.calls.clear();
     device.host.clear();
     device.refuse_events = device.refuse_waits = device.refuse_records = device.refuse_streams = 0;
-    device.host_waits = 0;
+    device.host_waits = device.stale_events = 0;
+    device.oldest_event = 0;
+    device.now = device.period[0] = device.period[1] = 0;
+    device.not_ready = 0;
   }
   on_own_.clear();
   inside_nccl_ = nullptr;

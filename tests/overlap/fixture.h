@@ -33,7 +33,11 @@ struct FakeDevice {
   Work next_work = 0;
   uint64_t next_handle = 0x10000;
   int refuse_events = 0, refuse_waits = 0, refuse_records = 0, refuse_streams = 0;  // answers to come
-  uint32_t host_waits = 0;
+  float now = 0, period[2] = {0, 0};                                                // for events with timing
+  std::map<uint64_t, float> event_times;
+  int not_ready = 0;  // answers to come
+  uint32_t host_waits = 0, stale_events = 0;
+  uint64_t oldest_event = 0;  // own events below are gone with their context
 
   static FakeDevice& get();
   uint64_t key(CUstream s) const;
