@@ -48,7 +48,8 @@ const KernelCode& nothing_known() {
 
 }  // namespace
 
-Code::Code() : no_jit_(is_set("CUDA_DISABLE_PTX_JIT")), always_jit_(is_set("CUDA_FORCE_PTX_JIT")) {}
+Code::Code(bool assume)
+    : assume_(assume), no_jit_(is_set("CUDA_DISABLE_PTX_JIT")), always_jit_(is_set("CUDA_FORCE_PTX_JIT")) {}
 
 void Code::loaded(uint64_t module, const void* image) {
   auto info = std::make_shared<LoadedImage>();
@@ -131,7 +132,8 @@ uint32_t Code::capability_of(CUcontext context) {
   return static_cast<uint32_t>(10 * major + minor);
 }
 
-std::shared_ptr<ParsedImage> Code::parsed(const LoadedImage& image, uint32_t cc, const char*& reason) {
+std::shared_ptr<ParsedImage> Code::parsed(const LoadedImage& image, uint32_t cc, const char*& reason,
+                                          bool& beside) {
   std::vector<binary::Entry> entries;
   const bool plain_text = image.parts.size() == 1 && image.parts[0].sm == 0 && !image.parts[0].machine_code;
   int chosen = plain_text ? 0 : -1;
@@ -147,11 +149,12 @@ std::shared_ptr<ParsedImage> Code::parsed(const LoadedImage& image, uint32_t cc,
     const binary::Choice choice = binary::choose(entries, cc);
     if (choice.elf >= 0 && !always_jit_) {
       reason = "the device runs machine code, not the PTX beside it";
-      return nullptr;
+      if (!assume_ || choice.ptx < 0) return nullptr;
+      beside = true;
     }
     chosen = choice.ptx;
   }
-  if (no_jit_) {
+  if (no_jit_ && !beside) {
     reason = "CUDA_DISABLE_PTX_JIT is set";
     return nullptr;
   }
@@ -200,7 +203,8 @@ KernelCode* Code::find_out(const model::FunctionInfo& function, uint32_t cc) {
   if (image->refused) return unknown(image->refused, cc);
   if (cc == 0) return unknown("the device's compute capability is not known", cc);
   const char* reason = nullptr;
-  const std::shared_ptr<ParsedImage> source = parsed(*image, cc, reason);
+  bool beside = false;
+  const std::shared_ptr<ParsedImage> source = parsed(*image, cc, reason, beside);
   if (!source) return unknown(reason, cc);
   if (source->refused) return unknown(source->refused, cc);
   // A name that was cut short could be another kernel's.
@@ -222,7 +226,11 @@ KernelCode* Code::find_out(const model::FunctionInfo& function, uint32_t cc) {
       break;
     }
   }
-  if (!code->access) {
+  if (beside) {
+    code->beside = code->access;
+    code->access = nullptr;
+    code->reason = reason;
+  } else if (!code->access) {
     code->reason = "not in the PTX";
   } else if (code->access->unknown) {
     code->reason = code->access->reason.c_str();

@@ -25,6 +25,11 @@ namespace shunt::overlap {
 struct KernelCode {
   const ptx::KernelAccess* access = nullptr;
   const char* reason = "";
+  // SHUNT_OVERLAP=assume: the analysis of the PTX beside the machine code that runs. It proves nothing; it is
+  // what the assumption by arguments has to agree with, at every launch.
+  const ptx::KernelAccess* beside = nullptr;
+  mutable std::atomic<uint32_t> agreed{0};
+  mutable std::atomic<bool> banned{false};
   uint32_t compute_capability = 0;
   const KernelCode* other = nullptr;  // of the same kernel on other devices
 };
@@ -46,7 +51,7 @@ struct LoadedImage {
 
 class Code {
  public:
-  Code();
+  explicit Code(bool assume = false);
   // An image the driver accepted, by the handle it got. The pointer is valid during the call.
   void loaded(uint64_t module, const void* image);
   void unloaded(uint64_t module);
@@ -57,7 +62,8 @@ class Code {
  private:
   KernelCode* find_out(const model::FunctionInfo& function, uint32_t compute_capability);
   uint32_t capability_of(CUcontext context);
-  std::shared_ptr<ParsedImage> parsed(const LoadedImage& image, uint32_t cc, const char*& reason);
+  std::shared_ptr<ParsedImage> parsed(const LoadedImage& image, uint32_t cc, const char*& reason,
+                                      bool& beside);
 
   SpinRwLock lock_;
   FlatMap<std::shared_ptr<const LoadedImage>> images_;
@@ -65,6 +71,7 @@ class Code {
   std::atomic<size_t> copied_bytes_{0};
   static constexpr int kDevices = 64;
   std::atomic<uint32_t> capabilities_[kDevices] = {};
+  const bool assume_;
   bool no_jit_ = false, always_jit_ = false;
 };
 

@@ -35,7 +35,9 @@ class InFlight {
 
 }  // namespace
 
-OverlapLink::OverlapLink(const Settings& settings) : settings_(settings) { shared_.owner = this; }
+OverlapLink::OverlapLink(const Settings& settings) : settings_(settings), shared_(settings.assume) {
+  shared_.owner = this;
+}
 
 template <class F>
 void OverlapLink::each(F&& visit) {

@@ -32,6 +32,7 @@ class PendingPool {
   Pending* take();  // with one reference; null when there are too many
   void keep(Pending* p) { p->references.fetch_add(1, std::memory_order_relaxed); }
   void drop(Pending* p);
+  size_t made() const { return made_; }
   void reset_after_fork() { lock_.reset_after_fork(); }
 
  private:

@@ -160,8 +160,6 @@ Pending* StreamState::join(const Footprint* with, Reason reason, bool skip_uniss
     shared_.counts.joins.fetch_add(1, std::memory_order_relaxed);
     note_joined(companion, sequence);
     drop_joined(companion, sequence, reason);
-    // Communication keeps its order: what starts later on this companion comes behind the foreign one.
-    if (companion != companion_) log_barrier();
   }
   update_busy();
   return nullptr;

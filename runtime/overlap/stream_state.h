@@ -22,6 +22,7 @@ namespace shunt::overlap {
 
 // Shared by all streams.
 struct Shared {
+  explicit Shared(bool assume) : code(assume) {}
   Events events;
   PendingPool pending{events};
   Code code;

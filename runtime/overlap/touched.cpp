@@ -87,22 +87,17 @@ Reason Touched::kernel(Op& op, Code& code, Footprint& out) {
     return all(out, Reason::join_unknown_kernel, "launch attributes");
   CUcontext context = op.stream_info ? op.stream_info->context : op.context;
   const KernelCode* known = code.kernel(*op.function_info, context);
-  if (!known->access) return all(out, Reason::join_unknown_kernel, known->reason);
+  if (!known->access)
+    return known->beside ? assume(*known, op, context, out)
+                         : all(out, Reason::join_unknown_kernel, known->reason);
   const ptx::KernelAccess& access = *known->access;
   // Module variables are in no allocation that a collective may be moved with, but others may see them
   // (managed ones), so writing one keeps its place.
   for (const ptx::VariableAccess& v : access.variables)
     if (v.mode != ptx::AccessMode::read)
       return all(out, Reason::join_unknown_kernel, "writes a module variable");
-  parameters_.assign(access.parameter_bytes + 8, 0);
-  if (op.launch.params) {
-    for (size_t i = 0; i < access.layout.size(); ++i) {
-      if (!op.launch.params[i]) return all(out, Reason::join_unknown_kernel, "a parameter is missing");
-      memcpy(parameters_.data() + access.layout[i].offset, op.launch.params[i], access.layout[i].size);
-    }
-  } else if (!access.layout.empty()) {
-    return all(out, Reason::join_unknown_kernel, "parameters in one buffer");
-  }
+  if (const char* missing = take_parameters(access, op))
+    return all(out, Reason::join_unknown_kernel, missing);
   ptx::LaunchShape shape;
   for (int i = 0; i < 3; ++i) shape.grid[i] = op.launch.grid[i], shape.block[i] = op.launch.block[i];
   ranges_.clear();
@@ -132,6 +127,59 @@ Reason Touched::kernel(Op& op, Code& code, Footprint& out) {
     }
     out.add(a->base, a->bytes, write);
   }
+  return Reason::none;
+}
+
+const char* Touched::take_parameters(const ptx::KernelAccess& access, const Op& op) {
+  parameters_.assign(access.parameter_bytes + 8, 0);
+  if (!op.launch.params) return access.layout.empty() ? nullptr : "parameters in one buffer";
+  for (size_t i = 0; i < access.layout.size(); ++i) {
+    if (!op.launch.params[i]) return "a parameter is missing";
+    memcpy(parameters_.data() + access.layout[i].offset, op.launch.params[i], access.layout[i].size);
+  }
+  return nullptr;
+}
+
+// T2: every word of the parameters that points into live memory may be used to read and write all of that
+// block. Taken for true only after it has covered what the PTX beside the machine code does, and for as long
+// as it does: one disagreement bans the kernel.
+Reason Touched::assume(const KernelCode& known, Op& op, CUcontext context, Footprint& out) {
+  constexpr uint32_t kAgreements = 3;
+  const ptx::KernelAccess& beside = *known.beside;
+  if (known.banned.load(std::memory_order_relaxed))
+    return all(out, Reason::join_unknown_kernel, "its arguments do not cover what it touches");
+  bool agrees = beside.proven() && !take_parameters(beside, op);
+  ptx::LaunchShape shape;
+  for (int i = 0; i < 3; ++i) shape.grid[i] = op.launch.grid[i], shape.block[i] = op.launch.block[i];
+  ranges_.clear();
+  agrees = agrees && beside.evaluate(shape, parameters_.data(), ranges_);
+  model::Allocations& allocations = model::Model::get().allocations();
+  const int device = model::Model::get().device_of(context);
+  for (size_t at = 0; agrees && at + 8 <= beside.parameter_bytes; at += 8) {
+    uint64_t word;
+    memcpy(&word, parameters_.data() + at, 8);
+    std::optional<Allocation> a = allocations.find(word);
+    if (!a) continue;
+    if (seen_by_host(a->kind) || a->device != device)
+      return all(out, Reason::join_visible, "memory that others see");
+    if (a->kind == MemoryKind::vmm_mapping)
+      if (const auto reservation = model::Model::get().reservations().find(word)) a = reservation;
+    out.add(a->base, a->bytes, true);
+  }
+  for (const ptx::AccessRange& r : ranges_) {
+    if (r.whole && !allocations.find(r.begin)) continue;  // a number
+    const uint64_t end = r.whole ? r.begin + 1 : r.end;
+    bool covered = r.begin >= end;
+    for (uint32_t i = 0; i < out.count; ++i)
+      covered = covered || (out.spans[i].begin <= r.begin && end <= out.spans[i].end);
+    agrees = agrees && covered;
+  }
+  if (!agrees) {
+    known.banned.store(true, std::memory_order_relaxed);
+    return all(out, Reason::join_unknown_kernel, "its arguments do not cover what it touches");
+  }
+  if (known.agreed.fetch_add(1, std::memory_order_relaxed) < kAgreements)
+    return all(out, Reason::join_unknown_kernel, "not yet seen to agree often enough");
   return Reason::none;
 }
 

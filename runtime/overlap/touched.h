@@ -17,6 +17,9 @@ class Touched {
 
  private:
   Reason kernel(model::Op& op, Code& code, Footprint& out);
+  Reason assume(const KernelCode& known, model::Op& op, CUcontext context, Footprint& out);
+  // Why the launch's parameters are not at hand, or null.
+  const char* take_parameters(const ptx::KernelAccess& access, const model::Op& op);
   Reason all(Footprint& out, Reason reason, const char* detail) {
     out.clear();
     out.everything = true;

@@ -21,6 +21,7 @@ Trials::Say Trials::says(Phase phase) {
 void Trials::restart(Trial& t) {
   t.phase = Phase::settle_moved;
   t.count = 0;
+  t.settle = kSettle;
 }
 
 // Only times that the device has reached can be compared; until then the kind moves on.
@@ -61,7 +62,7 @@ Trials::Say Trials::ask(uint64_t kind, uint64_t buffer, exec::Link* below, CUstr
     t->others = 0;
     switch (t->phase) {
       case Phase::settle_moved:
-        if (++t->count <= kSettle) return Say::move;
+        if (++t->count <= t->settle) return Say::move;
         t->phase = Phase::time_moved;
         t->count = 0;
         break;

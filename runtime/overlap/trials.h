@@ -17,7 +17,8 @@ namespace shunt::overlap {
 class Trials {
  public:
   enum class Say : uint8_t { move, measuring, no_gain };
-  static constexpr uint32_t kSettle = 2, kTimes = 4, kFirstPause = 64, kFirstGood = 64, kLongest = 1 << 14;
+  static constexpr uint32_t kFirst = 16, kSettle = 2, kTimes = 4, kFirstPause = 64, kFirstGood = 64,
+                            kLongest = 1 << 14;
 
   // For a call that could move, before it is made. `buffer` tells calls of a kind apart.
   Say ask(uint64_t kind, uint64_t buffer, exec::Link* below, CUstream stream, CUcontext context);
@@ -30,6 +31,7 @@ class Trials {
     uint64_t buffer = 0;
     Phase phase = Phase::settle_moved;
     uint32_t count = 0, others = 0;
+    uint32_t settle = kFirst;
     uint32_t pause = kFirstPause, good = kFirstGood;
     CUcontext context = nullptr;
     OwnEvent times[2][kTimes];  // moved, stayed

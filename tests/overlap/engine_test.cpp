@@ -611,6 +611,22 @@ TEST_F(Engine, AContextTakesItsEventsAlong) {
   EXPECT_EQ(d().stale_events, 0u);
 }
 
+TEST_F(Engine, NothingLeaks) {
+  warm(kX);
+  for (int i = 0; i < 300; ++i) {
+    collective(kX, kBuffer);
+    record(kEvent, kX);
+    record(kEvent2, kX);
+    wait(kY, kEvent);
+    touch(kY, kBuffer);
+    touch(kX, kOther);
+    touch(kX, kBuffer);
+  }
+  EXPECT_GT(on_own_.size(), 200u);
+  EXPECT_LT(link_->shared().pending.made(), 16u);
+  EXPECT_LT(d().next_handle - first_handle_, 16 * 200u) << "events";
+}
+
 TEST_F(Engine, StreamsTakeTheirCompanionsAlong) {
   warm(kX);
   const Work c = collective(kX, kBuffer);
@@ -766,6 +782,26 @@ TEST_F(Engine, ACallThatDependsOnACollectiveBeingIssuedWaits) {
   inside_nccl_ = nullptr;
   other.join();
   EXPECT_TRUE(before(c, use));
+}
+
+// A launch that found the stream idle has not reached the driver yet: the collective's place is behind it.
+TEST_F(Engine, ACollectiveWaitsForCallsOnTheirWay) {
+  warm(kX);
+  std::atomic<bool> there{false}, go{false};
+  inside_driver_ = [&] {
+    there = true;
+    while (!go) std::this_thread::yield();
+  };
+  std::atomic<Work> slow{0}, c{0};
+  std::thread launching([&] { slow = touch(kX, kBuffer); });
+  while (!there) std::this_thread::yield();
+  std::thread communicating([&] { c = collective(kX, kBuffer); });
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  go = true;
+  launching.join();
+  communicating.join();
+  EXPECT_TRUE(moved(c));
+  EXPECT_TRUE(before(slow, c));
 }
 
 TEST_F(Engine, LookingDoesNotWaitForACollectiveBeingIssued) {

@@ -219,8 +219,9 @@ void OverlapTest::start(OverlapLink::Settings settings) {
     device.now = device.period[0] = device.period[1] = 0;
     device.not_ready = 0;
   }
+  first_handle_ = d().next_handle;
   on_own_.clear();
-  inside_nccl_ = nullptr;
+  inside_nccl_ = inside_driver_ = nullptr;
   nccl_answer_ = 0;
   link_ = new OverlapLink(settings);
   exec::Chain::get().build({new exec::ModelLink(), link_, new Bottom()});
@@ -273,6 +274,7 @@ Work OverlapTest::call(OpKind kind, OpClass op_class, uint64_t s, const std::fun
       case OpKind::event_wait:
         return stream_wait_event(o.stream, reinterpret_cast<CUevent>(o.object), 0);
       default: {
+        if (inside_driver_) inside_driver_();
         const bool looks = o.op_class == OpClass::query || o.op_class == OpClass::sync;
         self->last_ = d().submit(o.stream);
         if (looks) d().streams[d().key(o.stream)].erase(self->last_);

@@ -84,9 +84,11 @@ class OverlapTest : public ::testing::Test {
   static inline const CUcontext kContext = reinterpret_cast<CUcontext>(0xC0);
   OverlapLink* link_ = nullptr;  // leaked, as in a process
   std::set<Work> on_own_;
-  std::function<void()> inside_nccl_;  // runs in the middle of a collective's call
+  static inline std::function<void()> inside_driver_;  // runs in the middle of a call of the program
+  std::function<void()> inside_nccl_;                  // runs in the middle of a collective's call
   nccl::Result nccl_answer_ = 0;
   Work last_ = 0;
+  uint64_t first_handle_ = 0;
 };
 
 }  // namespace shunt::overlap::test
