@@ -12,26 +12,24 @@
 
 namespace {
 
-#define FLOATS(X)                                                                                         \
-  X(0.1f, 0.3f)                                                                                           \
-  X(1.0f, 3.0f) X(-7.5f, 2.0f) X(1e38f, 10.0f) X(-1e38f, 1e38f) X(1e-38f, 1e-3f) X(1.17549435e-38f, 0.5f) \
-      X(1.4e-45f, 3.0f) X(16777216.0f, 1.0f) X(16777217.0f, -0.5f) X(0.0f, -0.0f) X(-0.0f, 5.0f)          \
-          X(2147483647.0f, 0.5f) X(-2147483648.0f, 1.5f) X(0.99999994f, 1.00000012f)                      \
-              X(3.4028235e38f, 3.4028235e38f) X(2.5f, 3.5f) X(-2.5f, -3.5f) X(1.0f / 0.0f, 2.0f)          \
-                  X(4.0f, 1.0f / 0.0f) X(65504.0f, 65520.0f) X(6.1e-5f, 5.96e-8f) X(12345.678f, 0.001f)   \
-                      X(1e10f, 7.0f)
-#define DOUBLES(X)                                                                                         \
-  X(0.1, 0.3)                                                                                              \
-  X(1.0, 3.0) X(-7.5, 2.0) X(1e308, 10.0) X(-1e308, 1e308) X(1e-308, 1e-3) X(2.2250738585072014e-308, 0.5) \
-      X(5e-324, 3.0) X(9007199254740992.0, 1.0) X(9007199254740993.0, -0.5) X(0.0, -0.0) X(-0.0, 5.0)      \
-          X(4294967295.5, 0.5) X(-9223372036854775808.0, 1.5) X(0.99999999999999989, 1.0000000000000002)   \
-              X(2.5, 3.5) X(-2.5, -3.5) X(1.0 / 0.0, 2.0) X(4.0, 1.0 / 0.0) X(1e10, 7.0)                   \
-                  X(123456789.123, 1e-9)
-#define INTS(X)                                                                                              \
-  X(7, 3)                                                                                                    \
-  X(-7, 3) X(7, -3) X(-7, -3) X(0, 5) X(2147483647, 2) X(-2147483647 - 1, 3) X(-2147483647 - 1, 31) X(1, 31) \
-      X(-1, 1) X(0x12345678, 8) X(0x7fffffff, 0x7fffffff) X(-2, 30) X(65535, 65537) X(1 << 30, 4) X(-1, 33)  \
-          X(100, 32) X(5, 64)
+// clang-format off
+#define FLOATS(X) \
+  X(0.1f, 0.3f) X(1.0f, 3.0f) X(-7.5f, 2.0f) X(1e38f, 10.0f) X(-1e38f, 1e38f) X(1e-38f, 1e-3f) \
+  X(1.17549435e-38f, 0.5f) X(1.4e-45f, 3.0f) X(16777216.0f, 1.0f) X(16777217.0f, -0.5f) X(0.0f, -0.0f) \
+  X(-0.0f, 5.0f) X(2147483647.0f, 0.5f) X(-2147483648.0f, 1.5f) X(0.99999994f, 1.00000012f) \
+  X(3.4028235e38f, 3.4028235e38f) X(2.5f, 3.5f) X(-2.5f, -3.5f) X(1.0f / 0.0f, 2.0f) \
+  X(4.0f, 1.0f / 0.0f) X(65504.0f, 65520.0f) X(6.1e-5f, 5.96e-8f) X(12345.678f, 0.001f) X(1e10f, 7.0f)
+#define DOUBLES(X) \
+  X(0.1, 0.3) X(1.0, 3.0) X(-7.5, 2.0) X(1e308, 10.0) X(-1e308, 1e308) X(1e-308, 1e-3) \
+  X(2.2250738585072014e-308, 0.5) X(5e-324, 3.0) X(9007199254740992.0, 1.0) X(9007199254740993.0, -0.5) \
+  X(0.0, -0.0) X(-0.0, 5.0) X(4294967295.5, 0.5) X(-9223372036854775808.0, 1.5) \
+  X(0.99999999999999989, 1.0000000000000002) X(2.5, 3.5) X(-2.5, -3.5) X(1.0 / 0.0, 2.0) \
+  X(4.0, 1.0 / 0.0) X(1e10, 7.0) X(123456789.123, 1e-9)
+#define INTS(X) \
+  X(7, 3) X(-7, 3) X(7, -3) X(-7, -3) X(0, 5) X(2147483647, 2) X(-2147483647 - 1, 3) \
+  X(-2147483647 - 1, 31) X(1, 31) X(-1, 1) X(0x12345678, 8) X(0x7fffffff, 0x7fffffff) X(-2, 30) \
+  X(65535, 65537) X(1 << 30, 4) X(-1, 33) X(100, 32) X(5, 64)
+// clang-format on
 
 template <class T>
 struct Pair {
@@ -46,48 +44,39 @@ struct Pair {
     __device__ static R apply(T a, T b) { return (expression); } \
   };
 
-#define FLOAT_OPS(X)                                                                                        \
-  X(F0, float, float, a + b)                                                                                \
-  X(F1, float, float, a - b) X(F2, float, float, __fmul_rn(a, b)) X(F3, float, float, a / b)                \
-      X(F4, float, float, fmaf(a, b, a)) X(F5, float, float, fminf(a, b)) X(F6, float, float, fmaxf(a, b))  \
-          X(F7, float, float, sqrtf(fabsf(a))) X(F8, float, float, truncf(a)) X(F9, float, float, rintf(a)) \
-              X(F10, float, float, floorf(a)) X(F11, float, float, ceilf(a)) X(                             \
-                  F12, float, float, copysignf(a, b)) X(F13, float, int, (int)fminf(fmaxf(a, -2e9f), 2e9f)) \
-                  X(F14, float, int, a < b) X(F15, float, int, a == b) X(F16, float, double, (double)a* b)  \
-                      X(F17, float, float, __half2float(__float2half_rn(a)))                                \
-                          X(F18, float, float, __fadd_rz(a, b)) X(F19, float, float, __fmul_ru(a, b))       \
-                              X(F20, float, float, __fdiv_rd(a, b))                                         \
-                                  X(F21, float, int, __float2int_rn(fminf(fmaxf(a, -2e9f), 2e9f)))          \
-                                      X(F22, float, float, -a* b + a)
-#define DOUBLE_OPS(X)                                                                                        \
-  X(D0, double, double, a + b)                                                                               \
-  X(D1, double, double, a - b) X(D2, double, double, __dmul_rn(a, b)) X(D3, double, double, a / b)           \
-      X(D4, double, double, fma(a, b, a)) X(D5, double, double, fmin(a, b))                                  \
-          X(D6, double, double, fmax(a, b)) X(D7, double, double, sqrt(fabs(a)))                             \
-              X(D8, double, double, trunc(a)) X(D9, double, double, rint(a)) X(D10, double, float, (float)a) \
-                  X(D11, double, double, floor(a)) X(D12, double, double, ceil(a))                           \
-                      X(D13, double, long long, (long long)fmin(fmax(a, -9e18), 9e18))                       \
-                          X(D14, double, int, a < b) X(D15, double, double, copysign(a, b))
-#define INT_OPS(X)                                                                                           \
-  X(I0, int, int, (int)((unsigned)a + (unsigned)b))                                                          \
-  X(I1, int, int, (int)((unsigned)a * (unsigned)b)) X(I2, int, int, a / b) X(I3, int, int, a % b)            \
-      X(I4, int, unsigned, (unsigned)a / (unsigned)b) X(I5, int, unsigned, (unsigned)a % (unsigned)b)        \
-          X(I6, int, int, (int)((unsigned)a << (b & 31))) X(I7, int, int, a >> (b & 31))                     \
-              X(I8, int, unsigned, (unsigned)a >> (b & 31)) X(I9, int, int, __mulhi(a, b))                   \
-                  X(I10, int, unsigned, __umulhi(a, b)) X(I11, int, int, __popc(a))                          \
-                      X(I12, int, int, __clz(a)) X(I13, int, unsigned, __brev(a)) X(I14, int, int, __ffs(a)) \
-                          X(I15, int, unsigned, __byte_perm(a, b, 0x3715))                                   \
-                              X(I16, int, unsigned, __funnelshift_l(a, b, b)) X(I17, int, int, min(a, b))    \
-                                  X(I18, int, int, max(a, b)) X(I19, int, int, abs(a | 1))                   \
-                                      X(I20, int, long long, (long long)a* b)                                \
-                                          X(I21, int, long long, (long long)a * 1000003 / b)                 \
-                                              X(I22, int, float, (float)a)                                   \
-                                                  X(I23, int, double, (double)(unsigned)a)                   \
-                                                      X(I24, int, unsigned long long,                        \
-                                                        (unsigned long long)(unsigned)a % (unsigned)b)       \
-                                                          X(I25, int, unsigned, __usad(a, b, 7u))            \
-                                                              X(I26, int, int, __hadd(a, b))                 \
-                                                                  X(I27, int, float, __uint2float_rz(a))
+// clang-format off
+#define FLOAT_OPS(X) \
+  X(F0, float, float, a + b) X(F1, float, float, a - b) X(F2, float, float, __fmul_rn(a, b)) \
+  X(F3, float, float, a / b) X(F4, float, float, fmaf(a, b, a)) X(F5, float, float, fminf(a, b)) \
+  X(F6, float, float, fmaxf(a, b)) X(F7, float, float, sqrtf(fabsf(a))) X(F8, float, float, truncf(a)) \
+  X(F9, float, float, rintf(a)) X(F10, float, float, floorf(a)) X(F11, float, float, ceilf(a)) \
+  X(F12, float, float, copysignf(a, b)) X(F13, float, int, (int)fminf(fmaxf(a, -2e9f), 2e9f)) \
+  X(F14, float, int, a < b) X(F15, float, int, a == b) X(F16, float, double, (double)a * b) \
+  X(F17, float, float, __half2float(__float2half_rn(a))) X(F18, float, float, __fadd_rz(a, b)) \
+  X(F19, float, float, __fmul_ru(a, b)) X(F20, float, float, __fdiv_rd(a, b)) \
+  X(F21, float, int, __float2int_rn(fminf(fmaxf(a, -2e9f), 2e9f))) X(F22, float, float, -a* b + a)
+#define DOUBLE_OPS(X) \
+  X(D0, double, double, a + b) X(D1, double, double, a - b) X(D2, double, double, __dmul_rn(a, b)) \
+  X(D3, double, double, a / b) X(D4, double, double, fma(a, b, a)) X(D5, double, double, fmin(a, b)) \
+  X(D6, double, double, fmax(a, b)) X(D7, double, double, sqrt(fabs(a))) X(D8, double, double, trunc(a)) \
+  X(D9, double, double, rint(a)) X(D10, double, float, (float)a) X(D11, double, double, floor(a)) \
+  X(D12, double, double, ceil(a)) X(D13, double, long long, (long long)fmin(fmax(a, -9e18), 9e18)) \
+  X(D14, double, int, a < b) X(D15, double, double, copysign(a, b))
+#define INT_OPS(X) \
+  X(I0, int, int, (int)((unsigned)a + (unsigned)b)) X(I1, int, int, (int)((unsigned)a * (unsigned)b)) \
+  X(I2, int, int, a / b) X(I3, int, int, a % b) X(I4, int, unsigned, (unsigned)a / (unsigned)b) \
+  X(I5, int, unsigned, (unsigned)a % (unsigned)b) X(I6, int, int, (int)((unsigned)a << (b & 31))) \
+  X(I7, int, int, a >> (b & 31)) X(I8, int, unsigned, (unsigned)a >> (b & 31)) \
+  X(I9, int, int, __mulhi(a, b)) X(I10, int, unsigned, __umulhi(a, b)) X(I11, int, int, __popc(a)) \
+  X(I12, int, int, __clz(a)) X(I13, int, unsigned, __brev(a)) X(I14, int, int, __ffs(a)) \
+  X(I15, int, unsigned, __byte_perm(a, b, 0x3715)) X(I16, int, unsigned, __funnelshift_l(a, b, b)) \
+  X(I17, int, int, min(a, b)) X(I18, int, int, max(a, b)) X(I19, int, int, abs(a | 1)) \
+  X(I20, int, long long, (long long)a * b) X(I21, int, long long, (long long)a * 1000003 / b) \
+  X(I22, int, float, (float)a) X(I23, int, double, (double)(unsigned)a) \
+  X(I24, int, unsigned long long, (unsigned long long)(unsigned)a % (unsigned)b) \
+  X(I25, int, unsigned, __usad(a, b, 7u)) X(I26, int, int, __hadd(a, b)) \
+  X(I27, int, float, __uint2float_rz(a))
+// clang-format on
 
 FLOAT_OPS(BINARY)
 DOUBLE_OPS(BINARY)

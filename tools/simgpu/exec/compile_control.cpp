@@ -71,7 +71,13 @@ bool lower_call(Lowering& l, const Instruction& in) {
   if (callee->kind == Operand::Kind::reg)
     target = l.src(*callee, Type::b64);
   else if (!s || s->kind != Symbol::Kind::function)
-    return l.fail("unresolved function '" + callee->symbol + "'");
+    return l.fail(
+        "unresolved function '" + callee->symbol + "'" +
+        // The device runtime's names; as a launch from the device they are an interface, not a kernel.
+        (callee->symbol.starts_with("cudaLaunchDevice") ||
+                 callee->symbol.starts_with("cudaGetParameterBuffer")
+             ? " (dynamic parallelism is not supported)"
+             : ""));
   const auto out_op = [](uint32_t k) {
     LOp o;
     o.kind = LOp::Kind::out;

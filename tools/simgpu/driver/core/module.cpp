@@ -105,8 +105,11 @@ CUresult image_from_ptx(const std::vector<std::string>& texts, const Device& dev
       made->modules.push_back(std::move(module));
     }
     if (made->ptx_version > kNewestPtx) {
-      log.say_error("PTX version " + std::to_string(made->ptx_version / 10) + "." +
-                    std::to_string(made->ptx_version % 10) + " is newer than the driver's 9.0");
+      const std::string message = "PTX version " + std::to_string(made->ptx_version / 10) + "." +
+                                  std::to_string(made->ptx_version % 10) + " is newer than the driver's 9.0";
+      log.say_error(message);
+      log_once(LogLevel::warn, message.c_str(), "%s: it comes from a compiler newer than CUDA 13.0",
+               message.c_str());
       return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     for (const auto& module : made->modules) {
@@ -126,8 +129,10 @@ CUresult image_from_ptx(const std::vector<std::string>& texts, const Device& dev
     cache().images[texts] = image;
   }
   if (image->target_cc > uint32_t(device.cc()) && !allow_newer_ptx()) {
-    log.say_error("PTX for compute capability " + compute_name(image->target_cc) +
-                  " cannot run on a device of " + compute_name(uint32_t(device.cc())));
+    const std::string message = "PTX for compute capability " + compute_name(image->target_cc) +
+                                " cannot run on a device of " + compute_name(uint32_t(device.cc()));
+    log.say_error(message);
+    log_once(LogLevel::warn, message.c_str(), "%s (SIMGPU_PTX=newer allows it)", message.c_str());
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   out = std::move(image);

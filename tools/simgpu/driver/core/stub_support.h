@@ -1,5 +1,5 @@
-// What generated/stubs.cpp needs. A stub answers CUDA_ERROR_NOT_SUPPORTED and names itself once at
-// SIMGPU_LOG=info.
+// What generated/stubs.cpp needs. A stub answers CUDA_ERROR_NOT_SUPPORTED and names itself once, so
+// that whoever's program fails learns what is missing.
 #pragma once
 #include "tools/simgpu/driver/core/cuda_api.h"
 #include "tools/simgpu/driver/core/log.h"
@@ -10,7 +10,7 @@
 
 namespace simgpu::driver {
 inline CUresult not_implemented(const char* name) {
-  log_once(LogLevel::info, name, "%s is not implemented", name);
+  log_once(LogLevel::warn, name, "%s is not implemented", name);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 }  // namespace simgpu::driver
