@@ -1,4 +1,5 @@
 #include "tools/simgpu/driver/core/ops.h"
+#include "tools/simgpu/driver/core/access_check.h"
 
 #include <sched.h>
 
@@ -75,7 +76,7 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
     l.dynamic_shared = launch.dynamic_shared;
     l.params = launch.params.data();
     l.cooperative = launch.cooperative;
-    l.record_accesses = races_watched();
+    l.record_accesses = races_watched() || access_check_wanted();
     l.writes = memcheck_watch();
     l.check_uninitialised = l.writes != nullptr;
     l.memory = &op.context->space;
@@ -121,6 +122,8 @@ OpBody::Step KernelBody::execute(Op& op, uint64_t budget) {
     op.error = CUresult(fault.fault == exec::Fault::none ? uint32_t(CUDA_ERROR_LAUNCH_FAILED)
                                                          : uint32_t(fault.fault));
     op.error_text = "kernel " + name() + ": " + fault.text;
+  } else if (access_check_wanted()) {
+    access_check(op, *this);
   }
   return Step::done;
 }
