@@ -10,11 +10,13 @@
 #include "runtime/exec/engines.h"
 #include "runtime/exec/hook_tables.h"
 #include "runtime/exec/links/driver_link.h"
+#include "runtime/exec/links/gpu_link.h"
 #include "runtime/exec/links/model_link.h"
 #include "runtime/exec/links/trace_link.h"
 #include "runtime/exec/placement_bind.h"
 #include "runtime/exec/run_record.h"
 #include "runtime/exec/settings.h"
+#include "runtime/trace/gpu_trace.h"
 #include "runtime/trace/paths.h"
 #include "runtime/trace/writer.h"
 
@@ -58,6 +60,23 @@ bool start_trace(const config::Config& config) {
       trace::setting(o.name, config.text(o.id), config::origin_name(config.setting(o.id).origin));
   trace::decide({.feature = trace::Feature::process, .action = trace::Action::start});
   record_launcher_placement(config);
+  return true;
+}
+
+// False when no device times were asked for, or there is no trace to hold them.
+bool arm_gpu_trace(const config::Config& config, bool tracing) {
+  using trace::gpu::Level;
+  const Level level = config.is(OptionId::gpu_trace, "node")    ? Level::node
+                      : config.is(OptionId::gpu_trace, "graph") ? Level::graph
+                                                                : Level::off;
+  if (level == Level::off) return false;
+  if (!tracing) {
+    SHUNT_LOG_WARN(trace, "--gpu-trace needs a trace to write to: add -o NAME");
+    return false;
+  }
+  trace::gpu::arm({.level = level,
+                   .host_pinned = !config.is(OptionId::oom, "off"),
+                   .buffer_bytes = config.bytes(OptionId::gpu_trace_buffers)});
   return true;
 }
 
@@ -107,12 +126,17 @@ void fork_child() {
   model::Model::fork_child();
   Chain::get().fork_child();
   trace::fork_child();
+  trace::gpu::fork_child();
   trace::nvtx::fork_child();
 }
 
 void at_exit() {
   Chain& chain = Chain::get();
   if (Chain::first()) chain.drain(Scope::everything(), Reason::none);
+  {
+    OwnWork own;
+    trace::gpu::stop();
+  }
   trace::stop();
 }
 
@@ -135,12 +159,14 @@ const ShuntRuntime* open_runtime(const ShuntHost* host) {
   const bool record_calls = tracing && !config.is(OptionId::trace_calls, "none");
 
   std::vector<Link*> engine_links = create_engines(config);
-  const bool observe = record_calls || !engine_links.empty();
+  const bool device_times = arm_gpu_trace(config, tracing);
+  const bool observe = record_calls || device_times || !engine_links.empty();
   const bool place = arm_placement();
   if (observe) {
     set_questions();
     std::vector<Link*> links{new ModelLink()};
     if (record_calls) links.push_back(new TraceLink(config.is(OptionId::trace_calls, "all")));
+    if (device_times) links.push_back(new GpuLink());
     links.insert(links.end(), engine_links.begin(), engine_links.end());
     links.push_back(new DriverLink());
     Chain::get().build(std::move(links));

@@ -6,6 +6,7 @@
 #include "runtime/graphs/stream_state.h"
 #include "runtime/graphs/transfers.h"
 #include "runtime/model/model.h"
+#include "runtime/trace/gpu_trace.h"
 #include "runtime/trace/nvtx.h"
 #include "runtime/trace/writer.h"
 
@@ -159,6 +160,7 @@ CUresult StreamState::submit_segment() {
   {
     std::optional<trace::nvtx::Range> range;
     if (__builtin_expect(s.text != 0, 0)) range.emplace(trace::Feature::graph, s.text, decision);
+    const trace::gpu::Around around(trace::Feature::graph, decision);
     r = shared_.owner->next->on_op(op);
   }
   // A launch the driver refused ran nothing: the same work again, launch by launch, gives the program its own

@@ -1,10 +1,12 @@
 #include "runtime/overlap/collectives.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/exec/driver.h"
 #include "runtime/model/model.h"
 #include "runtime/overlap/overlap_link.h"
+#include "runtime/trace/gpu_trace.h"
 #include "runtime/trace/writer.h"
 
 namespace shunt::overlap {
@@ -27,19 +29,19 @@ bool is_special(CUstream s) { return u(s) <= 2; }
 
 }  // namespace
 
-void Collectives::decide(Reason reason, const StreamState* state, uint64_t bytes) {
+uint64_t Collectives::decide(Reason reason, const StreamState* state, uint64_t bytes) {
   const bool moved = reason == Reason::comm_moved;
   const bool shadow = link_.settings().shadow;
   auto& counts = link_.shared().counts;
   (moved ? counts.moved : counts.passed).fetch_add(1, std::memory_order_relaxed);
-  trace::decide({.feature = trace::Feature::comm,
-                 .action = moved ? trace::Action::comm_move : trace::Action::pass_through,
-                 .reason = reason,
-                 .outcome = !moved   ? trace::Outcome::declined
-                            : shadow ? trace::Outcome::shadow
-                                     : trace::Outcome::applied,
-                 .stream = state ? state->id() : 0,
-                 .bytes = bytes});
+  return trace::decide({.feature = trace::Feature::comm,
+                        .action = moved ? trace::Action::comm_move : trace::Action::pass_through,
+                        .reason = reason,
+                        .outcome = !moved   ? trace::Outcome::declined
+                                   : shadow ? trace::Outcome::shadow
+                                            : trace::Outcome::applied,
+                        .stream = state ? state->id() : 0,
+                        .bytes = bytes});
 }
 
 Reason Collectives::eligible(const Operation& o, Candidate& c) {
@@ -204,10 +206,11 @@ void Collectives::poison(nccl::Comm comm) {
 nccl::Result Collectives::move(const Operation& o, const Candidate& c, Real real) {
   Pending* p = fork(c, false);
   if (!p) return pass(o, c.state, Reason::comm_no_stream, c.bytes, real);
-  decide(Reason::comm_moved, c.state, c.bytes);
+  const uint64_t decision = decide(Reason::comm_moved, c.state, c.bytes);
   nccl::Result result;
   {
     InsideLibrary inside;
+    const trace::gpu::Around around(trace::Feature::comm, decision);
     result = real(p->companion->k);
   }
   issued(*c.state, p, result != nccl::kSuccess);
@@ -277,7 +280,12 @@ nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
       moving = m.state->prepare();
     }
   }
-  decide(moving && why != Reason::comm_moved ? Reason::comm_moved : why, m.state, m.bytes);
+  const uint64_t decision =
+      decide(moving && why != Reason::comm_moved ? Reason::comm_moved : why, m.state, m.bytes);
+  if (moving) {
+    if (g.decision == 0) g.decision = decision;
+    trace::gpu::issued_with(decision, g.decision);
+  }
   nccl::Result result;
   {
     InsideLibrary inside;
@@ -339,6 +347,8 @@ nccl::Result Collectives::group_end(Plain real, bool simulated) {
   nccl::Result result;
   {
     InsideLibrary inside;
+    std::optional<trace::gpu::Around> around;
+    if (mine.decision) around.emplace(trace::Feature::comm, mine.decision);
     result = real();
   }
   for (size_t i = 0; i < streams.size(); ++i) {

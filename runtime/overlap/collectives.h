@@ -64,6 +64,7 @@ class Collectives {
   struct Group {
     int depth = 0;
     bool decided = false, moving = false;
+    uint64_t decision = 0;  // of the first member that moves: the work carries its id
     std::vector<Candidate> moved;
     std::vector<nccl::Comm> comms;  // of these
     std::vector<StreamState*> passed;
@@ -81,7 +82,7 @@ class Collectives {
   Pending* fork(const Candidate& c, bool must);
   void issued(StreamState& state, Pending* p, bool failed);
   void settle(StreamState* state, CUstream stream);
-  void decide(Reason reason, const StreamState* state, uint64_t bytes);
+  uint64_t decide(Reason reason, const StreamState* state, uint64_t bytes);  // its id
   Group* group(bool make);
 
   OverlapLink& link_;

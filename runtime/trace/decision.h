@@ -23,6 +23,11 @@ enum class Outcome : uint8_t { applied, declined, failed, shadow };
 std::string_view feature_name(Feature);
 std::string_view action_name(Action);
 std::string_view outcome_name(Outcome);
+// Whether applying it puts work on a device that CUPTI can tie to it; the others act on the host or on what
+// later calls do.
+constexpr bool has_device_work(Action action) {
+  return action == Action::graph_replay || action == Action::comm_move || action == Action::promote;
+}
 
 struct Decision {
   Feature feature = Feature::process;

@@ -37,8 +37,9 @@ enum class RecordType : uint16_t {
   cupti_graph = 35,
   cupti_sync = 36,
   cupti_external = 37,
-  drop = 62,  // id: records lost before this point
-  end = 63,   // orderly exit
+  cupti_api = 38,  // ApiRecord
+  drop = 62,       // id: records lost before this point
+  end = 63,        // orderly exit
 };
 
 struct RecordHeader {
