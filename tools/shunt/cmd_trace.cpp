@@ -81,9 +81,12 @@ int export_verb(const Options& o, const TraceRun& run) {
 int correlate_verb(const Options& o, const TraceRun& run) {
   Correlation c;
   std::string error;
-  if (o.nsys.empty() == o.kineto.empty())
-    return fail(kBadTrace, "correlate takes one of --nsys FILE.sqlite and --kineto FILE.json");
-  if (!(o.nsys.empty() ? correlate_kineto(run, o.kineto, c, error) : correlate_nsys(run, o.nsys, c, error)))
+  if (!o.nsys.empty() && !o.kineto.empty())
+    return fail(kBadTrace, "correlate takes one of --nsys FILE.sqlite and --kineto FILE.json, or neither");
+  if (o.nsys.empty() && o.kineto.empty())
+    correlate_self(run, c);
+  else if (!(o.nsys.empty() ? correlate_kineto(run, o.kineto, c, error)
+                            : correlate_nsys(run, o.nsys, c, error)))
     return fail(kBadTrace, error);
   std::fputs((o.json ? correlation_json(c) : correlation_text(c)).c_str(), stdout);
   return 0;
@@ -140,7 +143,8 @@ int trace_verb(const std::vector<std::string>& arguments) {
   exported->add_option("-o,--output", o.output, "file to write ('-': standard output)");
   exported->add_flag("--force,-f", o.force, "overwrite");
   CLI::App* correlate =
-      verb("correlate", "join decisions with another profiler's device work, by ids", correlate_verb);
+      verb("correlate", "join decisions with device work, by ids: the trace's own or another profiler's",
+           correlate_verb);
   correlate->add_option("--nsys", o.nsys, "SQLite export of nsys");
   correlate->add_option("--kineto", o.kineto, "trace of torch.profiler");
   correlate->add_flag("--json", o.json);

@@ -38,7 +38,7 @@ std::string end_of_run_text(const RunFacts& run, const std::string& trace_folder
     const auto at = counts.features.find(static_cast<uint8_t>(feature));
     const FeatureSummary& f = at == counts.features.end() ? kNone : at->second;
     rows.push_back({std::string(trace::feature_name(feature)), count_text(f.decisions), count_text(f.applied),
-                    count_text(f.declined + f.failed), main_reason(f), "-"});
+                    count_text(f.declined + f.failed), main_reason(f), gpu_time_text(f)});
   }
   out += table(rows);
   const std::string dropped = count_text(traced.losses().dropped) + " dropped";
@@ -47,12 +47,12 @@ std::string end_of_run_text(const RunFacts& run, const std::string& trace_folder
     out +=
         run.kept_trace.empty() ? "next: shunt devices\n" : "next: shunt trace check " + run.kept_trace + "\n";
   } else if (run.kept_trace.empty()) {
-    out += fmt::format("trace: not kept, {} records, {}; gpu times: from nsys only\n",
-                       count_text(traced.records), dropped);
+    out += fmt::format("trace: not kept, {} records, {}; gpu times: {}\n", count_text(traced.records),
+                       dropped, gpu_times_text(counts));
     out += "next: shunt run -o NAME ... keeps every decision\n";
   } else {
-    out += fmt::format("trace: {} {}, {}; gpu times: from nsys only\n", run.kept_trace,
-                       config::format_bytes(file_bytes(traced)), dropped);
+    out += fmt::format("trace: {} {}, {}; gpu times: {}\n", run.kept_trace,
+                       config::format_bytes(file_bytes(traced)), dropped, gpu_times_text(counts));
     out += "next: shunt trace summary " + run.kept_trace + "\n";
   }
   return out;

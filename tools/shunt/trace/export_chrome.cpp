@@ -45,6 +45,8 @@ class Chrome {
       this->call(c, r, *call);
     else if (const auto* counter = as_counter(r))
       this->counter(c, r, *counter);
+    else if (const auto* a = as_api(r))
+      api(c, r, *a);
     else if (const auto* g = as_gpu(r))
       gpu(c, r, *g);
   }
@@ -108,19 +110,21 @@ class Chrome {
         .put(reason_name(static_cast<Reason>(d.reason)))
         .put("\", \"device\": ")
         .signed_number(d.device)
-        .put(", \"stream\": ")
+        .put(", \"stream handle\": ")
         .number(d.stream);
     out_.put(", \"bytes\": ").number(d.bytes).put(", \"correlation\": ").number(d.correlation).put("}}");
     if (d.correlation && *phase != 'E') flow("s", c.process.pid(), c.tid, r.t_ns, d.correlation);
   }
 
   void call(const RecordContext& c, const trace::RecordHeader& r, const trace::CallRecord& call) {
-    begin("X", "cuda_driver", c.process.pid(), c.tid, r.t_ns);
-    out_.put(", \"dur\": 0, \"name\": \"")
+    // Instants: `stream` and a length are what readers of Kineto's files know device rows and calls by, and
+    // only CUPTI has those.
+    begin("i", "cuda_driver", c.process.pid(), c.tid, r.t_ns);
+    out_.put(", \"s\": \"t\", \"name\": \"")
         .put(slot_name(call.slot))
         .put("\", \"args\": {\"result\": ")
         .signed_number(call.result)
-        .put(", \"stream\": ")
+        .put(", \"stream handle\": ")
         .number(call.stream)
         .put(", \"object\": ")
         .number(r.id)
@@ -136,6 +140,17 @@ class Chrome {
         .put("}}");
   }
 
+  // The call that started the device rows of its correlation, with the times CUPTI saw.
+  void api(const RecordContext& c, const trace::RecordHeader& r, const trace::ApiRecord& a) {
+    const uint64_t start = c.process.engine_from_realtime(a.start);
+    if (start == 0 || a.end < a.start) return;
+    begin("X", "cuda_driver", c.process.pid(), a.thread, start);
+    out_.put(", \"dur\": ").micros(a.end - a.start).put(", \"name\": ").json(c.process.reader.string(a.name));
+    out_.put(", \"args\": {\"External id\": ").number(r.id).put(", \"correlation\": ").number(a.correlation);
+    out_.put(", \"result\": ").number(a.result).put("}}");
+    flow("s", c.process.pid(), a.thread, start, a.correlation);
+  }
+
   void gpu(const RecordContext& c, const trace::RecordHeader& r, const trace::GpuRecord& g) {
     const uint64_t start = c.process.engine_from_realtime(g.start);
     if (start == 0 || g.end < g.start) return;  // stamps lost; the summary counts them
@@ -145,6 +160,8 @@ class Chrome {
     out_.put(", \"dur\": ").micros(g.end - g.start).put(", \"name\": ").json(gpu_name(c.process, g));
     out_.put(", \"args\": {\"External id\": ")
         .number(r.id)
+        .put(", \"process\": ")
+        .number(c.process.pid())
         .put(", \"device\": ")
         .number(g.device)
         .put(", \"context\": ")

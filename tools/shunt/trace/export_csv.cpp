@@ -68,6 +68,23 @@ bool export_csv(const TraceRun& run, const std::string& path, const Progress& pr
               .put(",,")
               .signed_number(call->result)
               .put("\n");
+        } else if (const auto* api = as_api(r)) {
+          out.number(c.process.engine_from_realtime(api->start))
+              .put(",")
+              .number(api->end > api->start ? api->end - api->start : 0)
+              .put(",api,")
+              .number(c.process.pid())
+              .put(",")
+              .number(api->thread)
+              .put(",");
+          out.csv(c.process.reader.string(api->name))
+              .put(",,,")
+              .number(r.id)
+              .put(",,,,,")
+              .number(api->correlation)
+              .put(",")
+              .number(api->result)
+              .put("\n");
         } else if (const auto* counter = as_counter(r)) {
           out.number(r.t_ns).put(",,counter");
           place();

@@ -143,6 +143,12 @@ class Rows {
     } else if (const auto* counter = as_counter(r)) {
       db_.row(db_.counter_, {since(r.t_ns), tid, db_.text_id(c.process.reader.string(r.id)),
                              static_cast<int64_t>(counter->value)});
+    } else if (const auto* api = as_api(r)) {
+      const uint64_t start = c.process.engine_from_realtime(api->start);
+      if (start == 0 || api->end < api->start) return;
+      db_.row(db_.call_, {since(start), since(start + (api->end - api->start)), 1,
+                          pid | (api->thread & 0xFFFFFF), api->correlation,
+                          db_.text_id(c.process.reader.string(api->name)), api->result, Sqlite::kNull});
     } else if (const auto* g = as_gpu(r))
       gpu(c, r, *g, pid);
   }

@@ -14,7 +14,7 @@ struct Counter {
   RunSummary& s;
   // Dense tables keep the pass at memory speed; the maps of RunSummary are filled from them at the end.
   struct Cell {
-    uint64_t outcomes[4] = {}, bytes = 0;
+    uint64_t outcomes[4] = {}, bytes = 0, gpu_ns = 0, gpu_records = 0;
   };
   std::vector<Cell> cells = std::vector<Cell>(256);
   std::vector<uint64_t> reasons = std::vector<uint64_t>(size_t{1} << 21),
@@ -31,6 +31,8 @@ struct Counter {
       Cell& cell = cells[d->feature];
       ++cell.outcomes[d->outcome & 3];
       cell.bytes += d->bytes;
+      if (d->action == static_cast<uint8_t>(trace::Action::gpu_trace) && d->outcome)
+        s.gpu_refused = reason_name(static_cast<Reason>(d->reason));
       ++reasons[reason_slot(d->feature, d->outcome == 0, d->reason)];
     } else if (const auto* call = as_call(r)) {
       ++calls[call->slot];
@@ -40,6 +42,9 @@ struct Counter {
       const auto type = static_cast<trace::RecordType>(r.type);
       s.strings += type == trace::RecordType::string;
       s.counters += type == trace::RecordType::counter;
+      if (const auto* counter = as_counter(r);
+          counter && c.process.reader.string(r.id) == "cupti records lost")
+        s.cupti_lost += counter->value;
       s.clocks += type == trace::RecordType::clock;
     }
   }
@@ -55,9 +60,12 @@ struct Counter {
     }
     if (type == trace::RecordType::cupti_kernel || type == trace::RecordType::cupti_graph)
       s.kernel_ns += g.end - g.start;
-    if (r.id) gpu_by_decision.emplace_back(r.id, g.end - g.start);
+    if (r.flags) {
+      Cell& cell = cells[(r.flags - 1) & 255];
+      cell.gpu_ns += g.end - g.start;
+      ++cell.gpu_records;
+    }
   }
-  std::vector<std::pair<uint64_t, uint64_t>> gpu_by_decision;
 
   void finish() {
     for (size_t f = 0; f < 256; ++f) {
@@ -71,6 +79,8 @@ struct Counter {
       feature.failed = cell.outcomes[2];
       feature.shadow = cell.outcomes[3];
       feature.bytes = cell.bytes;
+      feature.gpu_ns = cell.gpu_ns;
+      feature.gpu_records = cell.gpu_records;
       for (uint32_t reason = 0; reason < 65536; ++reason) {
         const uint8_t id = static_cast<uint8_t>(f);
         if (const uint64_t n = reasons[reason_slot(id, true, static_cast<uint16_t>(reason))])
@@ -122,6 +132,19 @@ std::string duration_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
 }
 
+std::string gpu_time_text(const FeatureSummary& f) {
+  return f.gpu_records ? duration_text(static_cast<double>(f.gpu_ns) * 1e-9) : "-";
+}
+
+std::string gpu_times_text(const RunSummary& s) {
+  if (s.kernels + s.graphs + s.copies + s.sets == 0)
+    return s.gpu_refused.empty() ? "none (--gpu-trace)" : "none, " + s.gpu_refused;
+  std::string out = "cupti";
+  if (s.cupti_lost) out += fmt::format(", {} lost", count_text(s.cupti_lost));
+  if (s.lost_stamps) out += fmt::format(", {} without stamps", count_text(s.lost_stamps));
+  return out;
+}
+
 RunSummary summarise(const TraceRun& run, const Progress& progress) {
   RunSummary s;
   Counter counter{s};
@@ -134,22 +157,19 @@ RunSummary summarise(const TraceRun& run, const Progress& progress) {
 std::string summary_text(const TraceRun& run, const RunSummary& s) {
   std::string out = fmt::format("[shunt] {}, {} process{}\n", duration_text(s.seconds), run.processes.size(),
                                 run.processes.size() == 1 ? "" : "es");
-  out += fmt::format("{:<10}{:>10}{:>9}{:>10}  {}\n", "feature", "decisions", "applied", "declined",
-                     "main reason declined");
+  out += fmt::format("{:<10}{:>10}{:>9}{:>10}{:>11}  {}\n", "feature", "decisions", "applied", "declined",
+                     "gpu time", "main reason declined");
   size_t lines = 0;
   for (const auto& [id, f] : s.features) {
     if (id == static_cast<uint8_t>(trace::Feature::process) || ++lines > 4) continue;  // eight lines at most
-    out += fmt::format("{:<10}{:>10}{:>9}{:>10}  {}\n", feature_text(id), count_text(f.decisions),
-                       count_text(f.applied), count_text(f.declined + f.shadow),
+    out += fmt::format("{:<10}{:>10}{:>9}{:>10}{:>11}  {}\n", feature_text(id), count_text(f.decisions),
+                       count_text(f.applied), count_text(f.declined + f.shadow), gpu_time_text(f),
                        main_reason(f.reasons_declined));
   }
   const auto losses = run.losses();
-  const std::string gpu = s.kernels + s.graphs ? fmt::format("{} kernels, {:.2f} s", count_text(s.kernels),
-                                                             static_cast<double>(s.kernel_ns) * 1e-9)
-                                               : "not recorded";
   out += fmt::format("trace: {} {}, {} records, {} dropped; gpu times: {}\n", run.path,
                      bytes_text(file_bytes(run)), count_text(run.records),
-                     count_text(losses.dropped + losses.overwritten), gpu);
+                     count_text(losses.dropped + losses.overwritten), gpu_times_text(s));
   out += fmt::format("next: shunt trace report {}\n", run.path);
   return out;
 }
@@ -172,15 +192,18 @@ std::string summary_json(const TraceRun& run, const RunSummary& s) {
       }
     }
     j["features"][feature_text(id)] = {
-        {"decisions", f.decisions}, {"applied", f.applied}, {"declined", f.declined}, {"failed", f.failed},
-        {"shadow", f.shadow},       {"bytes", f.bytes},     {"reasons", reasons}};
+        {"decisions", f.decisions}, {"applied", f.applied},
+        {"declined", f.declined},   {"failed", f.failed},
+        {"shadow", f.shadow},       {"bytes", f.bytes},
+        {"reasons", reasons},       {"gpu_ns", f.gpu_records ? nlohmann::json(f.gpu_ns) : nlohmann::json()}};
   }
   j["calls"] = nlohmann::json::object();
   for (const auto& [slot, n] : s.calls)
     j["calls"][std::string(slot_name(slot))] =
         j["calls"].value(std::string(slot_name(slot)), uint64_t{0}) + n;
-  j["gpu"] = {{"kernels", s.kernels}, {"copies", s.copies},       {"sets", s.sets},
-              {"graphs", s.graphs},   {"kernel_ns", s.kernel_ns}, {"lost_stamps", s.lost_stamps}};
+  j["gpu"] = {{"kernels", s.kernels},         {"copies", s.copies},       {"sets", s.sets},
+              {"graphs", s.graphs},           {"kernel_ns", s.kernel_ns}, {"lost_stamps", s.lost_stamps},
+              {"lost_records", s.cupti_lost}, {"refused", s.gpu_refused}};
   const auto l = run.losses();
   j["losses"] = {{"dropped", l.dropped},       {"overwritten", l.overwritten},
                  {"bad_chunks", l.bad_chunks}, {"torn_chunks", l.torn_chunks},
@@ -189,10 +212,10 @@ std::string summary_json(const TraceRun& run, const RunSummary& s) {
 }
 
 std::string summary_csv(const RunSummary& s) {
-  std::string out = "feature,decisions,applied,declined,failed,shadow,bytes\n";
+  std::string out = "feature,decisions,applied,declined,failed,shadow,bytes,gpu_ns\n";
   for (const auto& [id, f] : s.features)
-    out += fmt::format("{},{},{},{},{},{},{}\n", feature_text(id), f.decisions, f.applied, f.declined,
-                       f.failed, f.shadow, f.bytes);
+    out += fmt::format("{},{},{},{},{},{},{},{}\n", feature_text(id), f.decisions, f.applied, f.declined,
+                       f.failed, f.shadow, f.bytes, f.gpu_records ? std::to_string(f.gpu_ns) : "");
   return out;
 }
 
@@ -241,6 +264,7 @@ RunDifference diff_runs(const RunSummary& a, const RunSummary& b, double thresho
 
 bool check_run(const TraceRun& run, std::string& text) {
   bool whole = run.unreadable.empty();
+  const RunSummary summary = summarise(run);
   for (const auto& p : run.processes) {
     const auto& l = p->reader.losses();
     const bool good = l.dropped == 0 && l.bad_chunks == 0 && l.torn_chunks == 0 && !l.truncated;
@@ -257,6 +281,11 @@ bool check_run(const TraceRun& run, std::string& text) {
     if (l.bad_chunks) text += fmt::format("  {} chunks lost: no valid header\n", l.bad_chunks);
     if (l.truncated) text += "  the file is cut off: its last chunks are missing\n";
   }
+  // The trace is whole all the same: these never came to it.
+  if (summary.cupti_lost) text += fmt::format("  CUPTI lost {} records\n", count_text(summary.cupti_lost));
+  if (summary.lost_stamps)
+    text += fmt::format("  {} device records came without stamps\n", count_text(summary.lost_stamps));
+  if (!summary.gpu_refused.empty()) text += "  no device times: " + summary.gpu_refused + "\n";
   for (const std::string& line : run.unreadable) text += line + "\n";
   return whole;
 }

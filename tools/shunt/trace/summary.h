@@ -20,6 +20,8 @@ struct RunSummary {
   std::map<uint8_t, FeatureSummary> features;
   std::map<uint16_t, uint64_t> calls;  // by slot
   uint64_t kernels = 0, copies = 0, sets = 0, graphs = 0, lost_stamps = 0, kernel_ns = 0;
+  uint64_t cupti_lost = 0;  // records CUPTI had no room for
+  std::string gpu_refused;  // why there are no device times although they were asked for
   uint64_t strings = 0, counters = 0, clocks = 0;
   double seconds = 0;
 };
@@ -40,9 +42,11 @@ RunDifference diff_runs(const RunSummary& a, const RunSummary& b, double thresho
 // What is whole, what was salvaged, what is lost; true when nothing is.
 bool check_run(const TraceRun& run, std::string& text);
 
-uint64_t file_bytes(const TraceRun& run);   // of all its files
-std::string bytes_text(uint64_t bytes);     // "6.1 MiB"
-std::string count_text(uint64_t count);     // "1,204"
-std::string duration_text(double seconds);  // "41.2 s", "12.5 ms"
+uint64_t file_bytes(const TraceRun& run);                  // of all its files
+std::string bytes_text(uint64_t bytes);                    // "6.1 MiB"
+std::string count_text(uint64_t count);                    // "1,204"
+std::string gpu_time_text(const FeatureSummary& feature);  // "-" where none was measured
+std::string gpu_times_text(const RunSummary& summary);     // where device times come from, and what was lost
+std::string duration_text(double seconds);                 // "41.2 s", "12.5 ms"
 
 }  // namespace shunt::tool

@@ -12,6 +12,16 @@
 
 namespace shunt::tool {
 
+// A C function named `f` is no type.
+std::string demangled(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;
+  int status = 0;
+  char* plain = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  std::string out = status == 0 && plain ? plain : name;
+  free(plain);
+  return out;
+}
+
 namespace {
 
 // A bounded view of an ELF file's bytes.
@@ -29,14 +39,6 @@ struct Bytes {
     return std::string(data.data() + at, strnlen(data.data() + at, end - at));
   }
 };
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  char* plain = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string out = status == 0 && plain ? plain : name;
-  free(plain);
-  return out;
-}
 
 std::string hex(const std::string& bytes) {
   std::string out;

@@ -11,6 +11,8 @@
 
 namespace shunt::tool {
 
+std::string demangled(const std::string& name);  // as it is, when it is no C++ name
+
 // The functions of one ELF file; empty when it cannot be read or is of another build.
 class SymbolFile {
  public:

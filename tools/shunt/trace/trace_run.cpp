@@ -1,6 +1,9 @@
 #include "tools/shunt/trace/trace_run.h"
 
 #include <algorithm>
+#include <unordered_map>
+
+#include "tools/shunt/trace/symbols.h"
 
 namespace shunt::tool {
 
@@ -26,8 +29,9 @@ void collect(TraceProcess& process, TraceRun& run) {
       }
       if (type == trace::RecordType::clock && r.size >= sizeof(trace::ClockRecord)) {
         const auto& c = reinterpret_cast<const trace::ClockRecord&>(r);
-        process.clocks.push_back({r.t_ns, c.monotonic_before + (c.monotonic_after - c.monotonic_before) / 2,
-                                  c.realtime, c.boottime});
+        auto& clocks = r.flags & trace::kClockOfGpu ? process.gpu_clocks : process.clocks;
+        clocks.push_back({r.t_ns, c.monotonic_before + (c.monotonic_after - c.monotonic_before) / 2,
+                          c.realtime, c.boottime});
       }
       if (type == trace::RecordType::thread)
         process.thread_names.emplace_back(static_cast<uint32_t>(r.id),
@@ -39,16 +43,18 @@ void collect(TraceProcess& process, TraceRun& run) {
       if (end > start) madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
     }
   }
-  std::sort(process.clocks.begin(), process.clocks.end(),
-            [](const auto& a, const auto& b) { return a.realtime < b.realtime; });
+  for (auto* clocks : {&process.clocks, &process.gpu_clocks})
+    std::sort(clocks->begin(), clocks->end(),
+              [](const auto& a, const auto& b) { return a.realtime < b.realtime; });
 }
 }  // namespace
 
 uint64_t TraceProcess::engine_from_realtime(uint64_t realtime_ns) const {
-  if (realtime_ns == 0 || clocks.empty()) return 0;
-  auto at = std::upper_bound(clocks.begin(), clocks.end(), realtime_ns,
+  const std::vector<Clock>& known = gpu_clocks.empty() ? clocks : gpu_clocks;
+  if (realtime_ns == 0 || known.empty()) return 0;
+  auto at = std::upper_bound(known.begin(), known.end(), realtime_ns,
                              [](uint64_t t, const Clock& c) { return t < c.realtime; });
-  if (at != clocks.begin()) --at;
+  if (at != known.begin()) --at;
   return at->engine + (realtime_ns - at->realtime);
 }
 
@@ -78,7 +84,7 @@ bool open_run(const std::string& path, TraceRun& run, std::string& error) {
       run.unreadable.push_back(reader.error().message);
       continue;
     }
-    auto process = std::make_unique<TraceProcess>(TraceProcess{std::move(*reader), {}, {}});
+    auto process = std::make_unique<TraceProcess>(TraceProcess{std::move(*reader), {}, {}, {}});
     run.records += process->reader.record_count();
     collect(*process, run);
     run.processes.push_back(std::move(process));
@@ -89,13 +95,23 @@ bool open_run(const std::string& path, TraceRun& run, std::string& error) {
 
 std::string_view slot_name(uint16_t slot) { return slot < std::size(kSlotNames) ? kSlotNames[slot] : "?"; }
 
+namespace {
+// Kept: a kernel's name comes with each of its records.
+const std::string& kernel_name(std::string_view name) {
+  static std::unordered_map<std::string_view, std::string> known;  // the file stays mapped
+  auto [at, fresh] = known.emplace(name, std::string());
+  if (fresh) at->second = demangled(std::string(name));
+  return at->second;
+}
+}  // namespace
+
 std::string gpu_name(const TraceProcess& process, const trace::GpuRecord& r) {
   static constexpr const char* kCopies[] = {"?",    "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                             "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
   switch (static_cast<trace::RecordType>(r.header.type)) {
     case trace::RecordType::cupti_kernel: {
       const auto name = process.reader.string(r.name);
-      return name.empty() ? "kernel" : std::string(name);
+      return name.empty() ? "kernel" : kernel_name(name);
     }
     case trace::RecordType::cupti_memcpy:
       return std::string("Memcpy ") + (r.copy_kind < std::size(kCopies) ? kCopies[r.copy_kind] : "?");

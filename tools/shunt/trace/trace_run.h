@@ -20,11 +20,12 @@ struct TraceProcess {
   struct Clock {
     uint64_t engine, monotonic, realtime, boottime;
   };
-  std::vector<Clock> clocks;
+  std::vector<Clock> clocks, gpu_clocks;  // gpu: realtime is CUPTI's own stamp
   std::vector<std::pair<uint32_t, std::string>> thread_names;
   uint32_t pid() const { return reader.header().pid; }
   int32_t rank() const { return reader.header().rank; }
-  // CUPTI's stamps (realtime) in the file's engine time, by the nearest snapshot before; 0 stays 0.
+  // CUPTI's stamps (realtime) in the file's engine time, by the nearest snapshot before, CUPTI's own where
+  // there is one; 0 stays 0.
   uint64_t engine_from_realtime(uint64_t realtime_ns) const;
 };
 
@@ -95,6 +96,19 @@ inline const trace::CounterRecord* as_counter(const trace::RecordHeader& r) {
 inline const trace::GpuRecord* as_gpu(const trace::RecordHeader& r) {
   return r.type >= 32 && r.type <= 36 && r.size >= sizeof(trace::GpuRecord)
              ? reinterpret_cast<const trace::GpuRecord*>(&r)
+             : nullptr;
+}
+
+inline const trace::ApiRecord* as_api(const trace::RecordHeader& r) {
+  return static_cast<trace::RecordType>(r.type) == trace::RecordType::cupti_api &&
+                 r.size >= sizeof(trace::ApiRecord)
+             ? reinterpret_cast<const trace::ApiRecord*>(&r)
+             : nullptr;
+}
+inline const trace::CounterRecord* as_external(const trace::RecordHeader& r) {
+  return static_cast<trace::RecordType>(r.type) == trace::RecordType::cupti_external &&
+                 r.size >= sizeof(trace::CounterRecord)
+             ? reinterpret_cast<const trace::CounterRecord*>(&r)
              : nullptr;
 }
 
