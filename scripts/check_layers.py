@@ -28,7 +28,7 @@ LAYERS = {
     "runtime/monitor": ["runtime/base", "runtime/model", "runtime/profiles"],
     "runtime/plan": ["runtime/base"],
     "runtime/placement": ["runtime/base", "runtime/config", "runtime/binary", "runtime/model", "runtime/monitor", "runtime/ledger", "runtime/plan",
-                          "runtime/profiles"],
+                          "runtime/profiles"] + CALL_PATH,
     "runtime/memory": ["runtime/base", "runtime/model", "runtime/monitor", "runtime/ledger"] + CALL_PATH,
     "runtime/graphs": ["runtime/base", "runtime/model"] + CALL_PATH,
     "runtime/overlap": ["runtime/base", "runtime/model", "runtime/ptx", "runtime/binary"] + CALL_PATH,

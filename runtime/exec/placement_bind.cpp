@@ -14,6 +14,7 @@
 #include "runtime/exec/ordinals.h"
 #include "runtime/exec/settings.h"
 #include "runtime/placement/decide.h"
+#include "runtime/placement/history.h"
 #include "runtime/placement/inventory.h"
 #include "runtime/trace/paths.h"
 #include "runtime/trace/writer.h"
@@ -105,6 +106,18 @@ void remove_ordinal_hooks() {
     if (bears_ordinals(slot)) uninstall(slot);
 }
 
+// What earlier runs of this program needed, from the snapshot a bare preload was given.
+void use_history(const config::Config& config, placement::Request& request) {
+  placement::History history;
+  std::string error;
+  if (!placement::read_snapshot(config.text(config::OptionId::history_snapshot), history, error)) {
+    SHUNT_LOG_WARN(placement, "%s", error.c_str());
+    return;
+  }
+  if (const placement::ProgramRecord* program = history.find(placement::this_program_id()))
+    request.history_need_bytes = program->peak_bytes;
+}
+
 // True once decided.
 bool decide_once() {
   std::vector<DeviceFacts> facts;
@@ -136,6 +149,7 @@ bool decide_once() {
       std::all_of(facts.begin(), facts.end(), [&](const auto& d) { return d.same_model(facts[0]); });
   if (!one_model && binary::read_elf_file("/proc/self/exe", code, backing, ignored)) request.program = &code;
   request.ptx_only = clock::is_virtual();  // simgpu
+  if (config.given(config::OptionId::history_snapshot)) use_history(config, request);
   const placement::Plan plan = placement::decide(request, facts);
   const bool apply = plan.changed && request.mode != placement::Mode::shadow;
   if (apply) {

@@ -16,6 +16,7 @@
 #include "runtime/exec/placement_bind.h"
 #include "runtime/exec/run_record.h"
 #include "runtime/exec/settings.h"
+#include "runtime/placement/recorder.h"
 #include "runtime/trace/gpu_trace.h"
 #include "runtime/trace/paths.h"
 #include "runtime/trace/writer.h"
@@ -87,11 +88,17 @@ std::vector<Link*> create_engines(const config::Config& config) {
   if (forbidden != Reason::none)
     SHUNT_LOG_INFO(exec, "engines are off: %s [%s]", evidence.c_str(),
                    std::string(reason_name(forbidden)).c_str());
+  // A recorded task graph is the program's own order: nothing may be held back then.
+  Link* recorder =
+      placement::create_recorder(config.text(OptionId::record_dag), config.text(OptionId::program));
+  if (recorder) links.push_back(recorder);
   for (const EngineSpec& engine : engines()) {
     const std::string& mode = config.text(engine.option);
     Reason reason = forbidden;
     if (mode == "off") {
       reason = Reason::mode_off;
+    } else if (recorder && engine.option != OptionId::oom) {
+      reason = Reason::recording_tasks;
     } else if (reason == Reason::none && !engine.create) {
       reason = Reason::engine_not_built;
       if (config.given(engine.option))

@@ -1,6 +1,7 @@
 #include "runtime/placement/choose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace shunt::placement {
@@ -32,6 +33,11 @@ double merit(Prefer prefer, const DeviceFacts& d) {
       return 0;  // wrong models are not candidates
   }
   return 0;
+}
+
+// Of a difference of the two. Not hypot: the runtime needs no newer libm than its floor.
+double deviation(const Estimate& a, const Estimate& b) {
+  return std::sqrt(a.sigma * a.sigma + b.sigma * b.sigma);
 }
 
 const char* reach_words(Reach r) {
@@ -101,7 +107,7 @@ bool Chooser::better(const DeviceFacts& a, const DeviceFacts& b, bool across_mod
 }
 
 Gang Chooser::group_of(int lead, const std::vector<int>& candidates, bool across_models, size_t size) const {
-  Gang gang{{lead}, ""};
+  Gang gang{{lead}, "", ""};
   std::vector<int> others;
   for (const int i : candidates)
     if (i != lead) others.push_back(i);
@@ -126,6 +132,36 @@ Gang Chooser::group_of(int lead, const std::vector<int>& candidates, bool across
   return gang;
 }
 
+int Chooser::by_prediction(const std::vector<int>& candidates, std::string& text) const {
+  if (request.mode != Mode::mixed || request.predictions.size() != facts.size()) return -1;
+  auto estimate = [&](int i) -> const Estimate& { return request.predictions[static_cast<size_t>(i)]; };
+  for (const int i : candidates)
+    if (estimate(i).source == Source::none) return -1;
+  // Start from what would be taken within the program's first device's model, and leave it only for a gain
+  // that is certain enough: a start costs no migration.
+  std::vector<int> home;
+  for (const int i : candidates)
+    if (fact(i).same_model(fact(candidates.front()))) home.push_back(i);
+  int chosen = home.front();
+  for (const int i : home)
+    if (better(fact(i), fact(chosen), false)) chosen = i;
+  const Estimate& stay = estimate(chosen);
+  int best = chosen;
+  for (const int i : candidates) {
+    if (fact(i).same_model(fact(chosen)) || (fact(i).busy() && !fact(chosen).busy())) continue;
+    const bool less = estimate(i).seconds < estimate(best).seconds;
+    if (less || (estimate(i).seconds == estimate(best).seconds && best != chosen &&
+                 better(fact(i), fact(best), false)))
+      best = i;
+  }
+  const double gain = stay.seconds - estimate(best).seconds;
+  if (best == chosen || !Hysteresis().worth_it(gain, deviation(stay, estimate(best)), 0, 0)) return chosen;
+  char words[64];
+  snprintf(words, sizeof words, ", predicted %.2fx faster", stay.seconds / estimate(best).seconds);
+  text = words;
+  return best;
+}
+
 Gang Chooser::best(const std::vector<int>& candidates, bool across_models) const {
   const size_t size = std::max<size_t>(1, std::min<size_t>(request.hints.devices, candidates.size()));
   auto single = [&] {
@@ -134,7 +170,11 @@ Gang Chooser::best(const std::vector<int>& candidates, bool across_models) const
       if (better(fact(i), fact(chosen), across_models)) chosen = i;
     return chosen;
   };
-  if (size == 1) return {{single()}, ""};
+  if (size == 1) {
+    std::string text;
+    const int predicted = across_models && !rule ? by_prediction(candidates, text) : -1;
+    return {{predicted >= 0 ? predicted : single()}, "", text};
+  }
   // One model before several, then the best worst link, then fewest busy devices, then the better lead.
   struct Score {
     int strangers = 0, busy = 0;

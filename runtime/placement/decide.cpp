@@ -49,6 +49,10 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
   const Visible visible = parse_visible(request.visible_devices, facts);
   plan.order = visible.devices;
   plan.need_bytes = needed_bytes(request.hints);
+  if (plan.need_bytes == 0 && request.history_need_bytes > 0) {
+    plan.need_bytes = request.history_need_bytes;
+    plan.need_from_history = true;
+  }
   if (visible.opaque) {
     plan.reason = Reason::visible_devices_kept;
     plan.why = "CUDA_VISIBLE_DEVICES left as it is: " + visible.why;
@@ -94,7 +98,8 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     }
     plan.considered.push_back(c);
   }
-  const std::string need = config::format_bytes(plan.need_bytes) + chooser.margin_text();
+  const std::string need = config::format_bytes(plan.need_bytes) + chooser.margin_text() +
+                           (plan.need_from_history ? " (history)" : "");
   if (feasible.empty()) {
     if (!some_binary)
       return keep(Reason::no_binary_for_device,
@@ -159,7 +164,7 @@ Plan decide(const Request& request, const std::vector<DeviceFacts>& facts) {
     plan.why = "rule " + chooser.rule->name + " (" + chooser.rule->conditions() + ")";
   } else {
     plan.reason = Reason::placed_mixed;
-    plan.why = "--placement=mixed";
+    plan.why = "--placement=mixed" + gang.prediction;
   }
   plan.why += ", " + memory_text(chosen) + gang.text;
   plan.changed = true;

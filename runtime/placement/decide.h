@@ -15,6 +15,7 @@
 #include "runtime/base/reasons.h"
 #include "runtime/binary/fatbin.h"
 #include "runtime/config/hints.h"
+#include "runtime/placement/cost_model.h"
 #include "runtime/placement/facts.h"
 #include "runtime/placement/rules.h"
 
@@ -26,7 +27,11 @@ Mode parse_mode(const std::string& text);
 struct Request {
   Mode mode = Mode::on;
   config::Hints hints;
-  const RuleSet* rules = nullptr;                       // null: those shipped
+  const RuleSet* rules = nullptr;  // null: those shipped
+  // Of earlier runs of the program: its largest working set, used where no hint says what it needs, and its
+  // device time by index into the facts (empty: unknown), used among models.
+  uint64_t history_need_bytes = 0;
+  std::vector<Estimate> predictions;
   std::optional<std::string> visible_devices;           // CUDA_VISIBLE_DEVICES, nullopt when unset
   const std::vector<binary::Entry>* program = nullptr;  // device code of the program, null or empty: unknown
   bool ptx_only = false;                                // simgpu runs PTX, no machine code
@@ -48,6 +53,7 @@ struct Plan {
   bool changed = false;      // the order differs from the program's own
   bool other_model = false;  // results may differ in bits: the start line says so
   uint64_t need_bytes = 0;
+  bool need_from_history = false;
   std::string why;   // one line for people
   std::string rule;  // the rule that chose the model, if one did
   std::vector<Considered> considered;

@@ -19,6 +19,7 @@
 #include "tools/shunt/console.h"
 #include "tools/shunt/devices.h"
 #include "tools/shunt/flags.h"
+#include "tools/shunt/history/store.h"
 #include "tools/shunt/launch.h"
 #include "tools/shunt/layout.h"
 #include "tools/shunt/program.h"
@@ -52,6 +53,8 @@ struct Run {
   config::Config config;
   config::Hints hints;
   placement::RuleSet rules;
+  std::string rules_origin;
+  placement::Request request;
   Layout layout;
   Program program;
   Simulation sim;
@@ -90,15 +93,15 @@ int check_settings(const ParsedFlags& flags, Run& run) {
                   (p.what == "hint" ? "--hint" : "") + (p.what == "hint" ? p.line().substr(4) : p.line()));
     warn(p.line());
   }
-  std::string origin;
   std::vector<std::string> errors;
   // A damaged file is refused only where it was named for this run; otherwise the program starts with the
   // rules shipped.
-  if (!rules_in_effect(run.config.text(OptionId::rules), run.rules, origin, errors)) {
+  if (!rules_in_effect(run.config.text(OptionId::rules), run.rules, run.rules_origin, errors)) {
     if (strict || run.config.setting(OptionId::rules).origin == config::Origin::flag)
       return fail(kFailed, "--rules " + errors.front() + "; `shunt rules check` shows all errors");
     warn(errors.front() + "; the rules shipped are used");
     run.rules = placement::default_rules();
+    run.rules_origin = "shipped with shunt";
   }
   return 0;
 }
@@ -143,6 +146,32 @@ int check_installation(Run& run) {
   return 0;
 }
 
+uint64_t program_of(const Run& run) {
+  char* real = realpath(run.program.path.c_str(), nullptr);
+  const uint64_t id = placement::program_id(real ? real : run.program.path, run.arguments);
+  free(real);
+  return id;
+}
+
+// What is known of earlier runs: its need, and its time on each device. Nothing that goes wrong here stops
+// the program.
+void use_history(Run& run) {
+  const std::string& mode = run.config.text(OptionId::history);
+  if (mode == "off") return;
+  std::string note, error;
+  Store::take_pending(error);
+  const auto store = error.empty() ? Store::open(run.simulated, note, error) : nullptr;
+  placement::History history;
+  if (!note.empty()) warn(note);
+  if (!store || !store->load(history, error)) return warn(error + "; the run goes on without history");
+  const placement::ProgramRecord* program = history.find(program_of(run));
+  if (!program) return;
+  run.request.history_need_bytes = program->peak_bytes;
+  for (const placement::DeviceFacts& d : run.devices)
+    run.request.predictions.push_back(d.profile ? history.predict(*program, *d.profile)
+                                                : placement::Estimate{});
+}
+
 void place(Run& run) {
   if (run.simulated) {
     // A simulated box is numbered as it was written, unless the user asks for CUDA's own order. The variables
@@ -156,7 +185,8 @@ void place(Run& run) {
     run.devices = real_devices(run.note);
   }
   if (run.devices.empty()) return;
-  placement::Request request;
+  placement::Request& request = run.request;
+  use_history(run);
   request.mode = placement::parse_mode(run.config.text(OptionId::placement));
   request.hints = run.hints;
   request.rules = &run.rules;
@@ -219,6 +249,35 @@ int prepare_trace(Run& run) {
   if (mkdir(run.trace_folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(kFailed, "trace '" + run.trace_folder + "': " + strerror(errno) +
                              "; give -o a place that can be written");
+  return 0;
+}
+
+// The file of --record-dag: absolute, because programs change folders, and never an old one continued.
+int prepare_recording(Run& run) {
+  std::string path = run.config.text(OptionId::record_dag);
+  config::Problem ignored;
+  if (path.empty() && run.config.is(OptionId::history, "on")) {
+    // Taken into the history by the next command that uses it: this process becomes the program.
+    path = Store::pending_folder() + "/" + std::to_string(getpid()) + "-" +
+           std::to_string(clock::realtime_ns()) + ".ops";
+    mkdir(Store::pending_folder().c_str(), 0700);
+  }
+  if (path.empty()) return 0;
+  run.config.set(OptionId::program, std::to_string(program_of(run)), config::Origin::flag, "shunt run",
+                 ignored);
+  char cwd[PATH_MAX];
+  if (path[0] != '/' && getcwd(cwd, sizeof cwd)) path = std::string(cwd) + "/" + path;
+  struct stat st {};
+  if (stat(path.c_str(), &st) == 0) {
+    if (!run.config.flag(OptionId::force) || !S_ISREG(st.st_mode))
+      return fail(kFailed, "--record-dag '" + path + "' exists; give -f to replace it, or another name");
+    unlink(path.c_str());
+  }
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  if (access(folder.c_str(), W_OK) != 0)
+    return fail(kFailed,
+                "--record-dag '" + path + "': " + strerror(errno) + "; give a place that can be written");
+  run.config.set(OptionId::record_dag, path, config::Origin::flag, "--record-dag", ignored);
   return 0;
 }
 
@@ -320,18 +379,21 @@ int run_verb(const std::vector<std::string>& arguments) {
                                         true, run.sim, error))
     return fail(kFailed, error);
   place(run);
-  if (const int status = prepare_trace(run)) {
+  int status = prepare_recording(run);
+  if (!status) status = prepare_trace(run);
+  if (status) {
     if (run.simulated) simgpu::Box::unlink_named(run.sim.name);
     return status;
   }
   prepare_environment(run);
   if (!run.trace_folder.empty() && run.temporary.empty())
-    write_run_record(run.trace_folder, run.arguments, run.config, run.devices, run.plan);
+    write_run_record(run.trace_folder, run.arguments, run.config, run.devices, run.plan,
+                     {run.request, run.rules, run.rules_origin, run.simulated});
   start_line(run);
   if (run.config.flag(OptionId::summary)) return run_supervised(run);
   if (run.simulated && !start_janitor(getpid(), run.sim.name))
     warn("the simulated box " + run.sim.name + " stays in /dev/shm after the run");
-  const int status = execute(run.program.path, run.arguments, run.environment);
+  status = execute(run.program.path, run.arguments, run.environment);
   return status;  // the janitor sees our end and removes the box
 }
 

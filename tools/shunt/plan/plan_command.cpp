@@ -69,9 +69,15 @@ std::string ratio_text(double value, double bound) {
   return bound > 0 ? fmt::format("{:.2f}x", value / bound) : "-";
 }
 
-void print_text(const PlanArguments& a, const std::string& spec, const Outcome& o) {
+void print_text(const PlanArguments& a, const PlanInput& input, const std::string& spec, const Outcome& o) {
   const plan::Problem& p = o.problem;
   fmt::print("{} on {}\n", a.file, spec);
+  if (input.kind == PlanInput::Kind::recorded) {
+    const auto measured =
+        std::count_if(input.tasks.begin(), input.tasks.end(), [](const PlanTask& t) { return t.measured; });
+    fmt::print("recorded on {}: {} of {} tasks measured; other models by waves and the profiles' rates\n",
+               input.tasks.front().measured_on, measured, input.tasks.size());
+  }
   fmt::print("{} tasks, {} edges, {} levels (widest {}); no schedule can be shorter than {}\n\n",
              p.task_count(), p.edges.size(), o.levels, o.widest, seconds_text(o.bound));
   fmt::print("{:<16}{:>12}{:>12}{:>14}\n", "algorithm", "makespan", "over bound", "energy");
@@ -150,10 +156,10 @@ int plan_command(const PlanArguments& a) {
     if (!a.what_if.empty()) j["what_if"] = json_of(a.what_if, then);
     fmt::print("{}\n", j.dump(1));
   } else {
-    print_text(a, a.devices, now);
+    print_text(a, input, a.devices, now);
     if (!a.what_if.empty()) {
       fmt::print("\n-- what if --\n");
-      print_text(a, a.what_if, then);
+      print_text(a, input, a.what_if, then);
       fmt::print("\n{} would take {} instead of {} ({:.2f}x)\n", a.what_if, seconds_text(then.best->makespan),
                  seconds_text(now.best->makespan), now.best->makespan / then.best->makespan);
     }

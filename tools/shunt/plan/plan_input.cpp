@@ -7,6 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/placement/cost_model.h"
+#include "tools/shunt/plan/recorded_run.h"
+
 namespace shunt::tool {
 
 namespace {
@@ -161,12 +164,28 @@ double rate(const profiles::Profile& p, const std::string& format) {
   return -1;
 }
 
+// A recorded task on another model: kernels by waves and rates, memory operations by bandwidth, copies over
+// the host link and host functions as they were.
+double recorded_seconds(const PlanTask& task, const profiles::Profile& from, const profiles::Profile& to) {
+  if (&from == &to || task.kind == "copy" || task.kind == "host") return task.reference_seconds;
+  if (task.kind == "memset" || task.kind == "graph")
+    return task.reference_seconds * from.memory_bandwidth.value / to.memory_bandwidth.value;
+  const placement::ScaleRange r =
+      placement::scale_range({1, task.blocks, std::max(1u, task.block_threads)}, from, to);
+  return task.reference_seconds * std::sqrt(r.memory * r.compute);
+}
+
 }  // namespace
 
 bool read_plan_text(const std::string& text, PlanInput& input, std::string& error) {
   input = {};
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string::npos) return error = "the file is empty", false;
+  if (is_recorded_run(text)) {
+    RecordedRun run;
+    if (!parse_recorded_run(text, run, error)) return false;
+    return plan_of(run, input), true;
+  }
   if (text[start] != '{' && text[start] != '[') return read_stg(text, input, error);
   try {
     const json root = json::parse(text);
@@ -229,7 +248,10 @@ bool make_problem(const PlanInput& input, const simgpu::BoxSpec& box, const std:
     for (const auto& d : box.devices) {
       const profiles::Profile& p = *d.profile;
       double seconds;
-      if (auto own = task.seconds.find(std::string(p.key)); own != task.seconds.end())
+      if (input.kind == PlanInput::Kind::recorded) {
+        const profiles::Profile* measured = profiles::find(task.measured_on);
+        seconds = recorded_seconds(task, measured ? *measured : *base, p);
+      } else if (auto own = task.seconds.find(std::string(p.key)); own != task.seconds.end())
         seconds = own->second;
       else if (!task.seconds.empty() && task.flops == 0 && task.bytes == 0)
         seconds = plan::kCannotRun;

@@ -1,5 +1,6 @@
-// Reads task graphs for `shunt plan`: shunt's own JSON, WfCommons (WfFormat 1.4/1.5) JSON, and Standard Task
-// Graph text, told apart by content. Sizes in bytes, times in seconds. Called once by the tool; never throws.
+// Reads task graphs for `shunt plan`: shunt's own JSON, WfCommons (WfFormat 1.4/1.5) JSON, Standard Task
+// Graph text, and what `shunt run --record-dag` wrote, told apart by content. Sizes in bytes, times in
+// seconds. Called once by the tool; never throws.
 #pragma once
 #include <map>
 #include <string>
@@ -18,10 +19,14 @@ struct PlanTask {
   std::string format = "fp32";            // fp64 fp32 tf32 bf16 fp16 fp8 fp4
   double reference_seconds = -1;          // >= 0: measured on the reference device
   std::map<std::string, double> seconds;  // by profile key; wins over everything else
+  // Recorded tasks only (recorded_run.h).
+  std::string kind, measured_on;  // "kernel", ...; profile key of reference_seconds
+  uint32_t blocks = 0, block_threads = 0;
+  bool measured = false;
 };
 
 struct PlanInput {
-  enum class Kind { shunt, wfcommons, stg } kind = Kind::shunt;
+  enum class Kind { shunt, wfcommons, stg, recorded } kind = Kind::shunt;
   std::vector<PlanTask> tasks;
   std::vector<plan::Edge> edges;
 };
