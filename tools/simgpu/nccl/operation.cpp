@@ -62,10 +62,48 @@ class View {
   size_t mapped_ = 0;
 };
 
-BufferRef make_ref(uint64_t address, uint64_t bytes) {
+// Closes what was opened for one execution.
+struct Files {
+  std::vector<int> open;
+  Files() = default;
+  ~Files() {
+    for (const int fd : open) close(fd);
+  }
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+};
+
+bool any_elsewhere(Clique& clique) {
+  const auto me = static_cast<uint32_t>(getpid());
+  for (int r = 0; r < clique.ranks(); ++r)
+    if (clique.memory().slot[r].pid != me) return true;
+  return false;
+}
+
+// Memory without a file of its own (pinned, managed, mapped, from a pool) goes to other processes as a copy.
+bool stage(BufferRef& ref, Files& files) {
+  const void* data = driver().host_pointer(ref.address, ref.bytes);
+  const int fd = data ? memfd_create("simgpu-nccl", MFD_CLOEXEC) : -1;
+  if (fd < 0) return false;
+  files.open.push_back(fd);
+  for (uint64_t done = 0; done < ref.bytes;) {
+    const ssize_t n = write(fd, static_cast<const uint8_t*>(data) + done, ref.bytes - done);
+    if (n <= 0) return false;
+    done += static_cast<uint64_t>(n);
+  }
+  ref.fd = fd;
+  ref.offset = 0;
+  return true;
+}
+
+BufferRef make_ref(Clique& clique, Files& files, uint64_t address, uint64_t bytes, bool read_by_others) {
   BufferRef ref{address, bytes, -1, static_cast<uint32_t>(getpid()), 0};
   uint64_t whole = 0;
-  if (bytes) driver().export_memory(address, &ref.fd, &ref.offset, &whole);
+  if (!bytes || !read_by_others || !any_elsewhere(clique)) return ref;
+  if (driver().export_memory(address, &ref.fd, &ref.offset, &whole) != CUDA_SUCCESS) {
+    ref.fd = -1;
+    stage(ref, files);
+  }
   return ref;
 }
 
@@ -78,6 +116,7 @@ struct State {  // of one execution
   std::vector<std::vector<uint8_t>> received;  // point to point, parallel to transfers
   std::vector<uint64_t> sequences;
   std::vector<char> settled;
+  Files files;
 };
 
 uint64_t next_transfer(ncclComm& comm, int peer, bool send) {
@@ -239,7 +278,7 @@ class Execution {
                       o_.root,
                       o_.count,
                       o_.captured ? 1u : 0u};
-    post.in = make_ref(o_.in, o_.in_bytes);
+    post.in = make_ref(clique_, s_.files, o_.in, o_.in_bytes, true);
     post.out = {};
     post.start_ns = driver().op_start_ns(op_);
     post.has_scalar = 0;
@@ -385,7 +424,7 @@ class Execution {
         post->is_send = send;
         post->sequence = s_.sequences[i];
         post->signature = t.signature;
-        post->in = make_ref(t.address, t.bytes);
+        post->in = make_ref(clique_, s_.files, t.address, t.bytes, send);
         post->start_ns = s_.start_ns;
         post->has_scalar = 0;
         post->state = Post::posted;
