@@ -1,5 +1,6 @@
 // Every collective, type and operator over 1 to 8 ranks against a reference written for the test in exact or
 // long arithmetic. Ranks are threads here and processes in the ctest entry nccl_collectives_processes.
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -246,7 +247,50 @@ TEST_P(Reductions, DataMovement) {
     }
   });
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Reductions, ::testing::Values(1, 2, 3, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Reductions, ::testing::Range(1, 9));
+
+// Any memory the device reaches: pinned, managed, from a pool, mapped from handles; also for other processes.
+TEST(Memory, EveryKindTakesPart) {
+  on_ranks(2, [](Rank& me) {
+    constexpr size_t kCount = 5000, kBytes = size_t{2} << 20;
+    const std::vector<int> data(kCount, 1 + me.rank);
+    std::vector<void*> kinds(4);
+    ASSERT_EQ(cudaMallocHost(&kinds[0], kBytes), cudaSuccess);
+    ASSERT_EQ(cudaMallocManaged(&kinds[1], kBytes, cudaMemAttachGlobal), cudaSuccess);
+    ASSERT_EQ(cudaMallocAsync(&kinds[2], kBytes, me.stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+    CUmemAllocationProp prop = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {me.rank}};
+    CUmemGenericAllocationHandle handle = 0;
+    CUdeviceptr mapped = 0;
+    ASSERT_EQ(cuMemCreate(&handle, kBytes, &prop, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAddressReserve(&mapped, kBytes, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(mapped, kBytes, 0, handle, 0), CUDA_SUCCESS);
+    const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    ASSERT_EQ(cuMemSetAccess(mapped, kBytes, &access, 1), CUDA_SUCCESS);
+    kinds[3] = reinterpret_cast<void*>(mapped);
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      void* p = kinds[k];
+      ASSERT_EQ(cudaMemcpy(p, data.data(), kCount * 4, cudaMemcpyDefault), cudaSuccess);
+      ASSERT_EQ(ncclAllReduce(p, p, kCount, ncclInt32, ncclSum, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess) << "kind " << k;
+      std::vector<int> out(kCount);
+      ASSERT_EQ(cudaMemcpy(out.data(), p, kCount * 4, cudaMemcpyDefault), cudaSuccess);
+      ASSERT_EQ(out, std::vector<int>(kCount, 3)) << "kind " << k;
+      ASSERT_EQ(me.rank ? ncclSend(p, kCount, ncclInt32, 0, me.comm, me.stream)
+                        : ncclRecv(p, kCount, ncclInt32, 1, me.comm, me.stream),
+                ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess) << "kind " << k;
+    }
+    EXPECT_EQ(cuMemUnmap(mapped, kBytes), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAddressFree(mapped, kBytes), CUDA_SUCCESS);
+    cudaFreeHost(kinds[0]);
+    cudaFree(kinds[1]);
+    cudaFree(kinds[2]);
+  });
+}
 
 TEST(Operators, PreMulSumTakesHostAndDeviceScalars) {
   on_ranks(3, [](Rank& me) {

@@ -15,4 +15,7 @@
 namespace simgpu::nccl {
 // ncclSuccess for a live communicator; otherwise NCCL's own answer, with the reason kept.
 ncclResult_t check(const ncclComm* comm);
+// What NCCL answers before it looks at a call: ncclInvalidArgument while the one before is in progress,
+// otherwise the error the communicator has, if any.
+ncclResult_t check_settled(ncclComm* comm);
 }  // namespace simgpu::nccl

@@ -29,12 +29,9 @@ bool rooted(Function f) {
 
 ncclResult_t check_ready(ncclComm* comm) {
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
-  if (comm->async_error.load() == ncclInProgress)
-    return fail(comm, ncclInvalidUsage,
-                "the communicator is still being initialised: poll ncclCommGetAsyncError");
   if (comm->finalized.load() || comm->revoked)
     return fail(comm, ncclInvalidUsage, "the communicator was finalised or revoked");
-  return ncclSuccess;
+  return check_settled(comm);
 }
 
 ncclResult_t check_arguments(const Call& c) {
@@ -66,7 +63,7 @@ ncclResult_t check_arguments(const Call& c) {
   return ncclSuccess;
 }
 
-ncclResult_t collective(const Call& c) {
+ncclResult_t try_collective(const Call& c) {
   if (const ncclResult_t r = check_arguments(c); r != ncclSuccess) return r;
   if (c.count == 0) return ncclSuccess;
   const uint64_t bytes = c.count * type_bytes(c.type), ranks = static_cast<uint64_t>(c.comm->ranks);
@@ -108,8 +105,10 @@ ncclResult_t collective(const Call& c) {
   return enqueue(o, reinterpret_cast<CUstream>(c.stream));
 }
 
-ncclResult_t transfer(Function function, const void* buffer, size_t count, ncclDataType_t type, int peer,
-                      ncclComm* comm, cudaStream_t stream) {
+ncclResult_t collective(const Call& c) { return refuse(try_collective(c)); }
+
+ncclResult_t try_transfer(Function function, const void* buffer, size_t count, ncclDataType_t type, int peer,
+                          ncclComm* comm, cudaStream_t stream) {
   if (const ncclResult_t r = check_ready(comm); r != ncclSuccess) return r;
   if (type_bytes(type) == 0)
     return fail(comm, ncclInvalidArgument,
@@ -131,6 +130,10 @@ ncclResult_t transfer(Function function, const void* buffer, size_t count, ncclD
   t.signature = {static_cast<uint32_t>(function), static_cast<uint32_t>(type), 0, 0, count};
   o->transfers.push_back(t);
   return enqueue(o, reinterpret_cast<CUstream>(stream));
+}
+ncclResult_t transfer(Function function, const void* buffer, size_t count, ncclDataType_t type, int peer,
+                      ncclComm* comm, cudaStream_t stream) {
+  return refuse(try_transfer(function, buffer, count, type, peer, comm, stream));
 }
 
 }  // namespace
@@ -208,9 +211,16 @@ NCCL_FUNCTION(ncclRecv,
 NCCL_FUNCTION(ncclGroupStart, (), ()) { return group_start(); }
 NCCL_FUNCTION(ncclGroupEnd, (), ()) { return group_end(); }
 NCCL_FUNCTION(ncclGroupSimulateEnd, (ncclSimInfo_t * info), (info)) {
-  if (!info || info->magic != 0x74685283)
+  if (!info || info->magic != 0x74685283) {
+    refuse(ncclInvalidArgument);
+    uint64_t unused = 0;
+    group_simulate_end(unused);
     return fail(nullptr, ncclInvalidArgument, "simInfo was not initialised with NCCL_SIM_INFO_INITIALIZER");
-  return fail(nullptr, ncclInvalidUsage, "ncclGroupSimulateEnd is not offered by simgpu");
+  }
+  uint64_t duration = 0;
+  const ncclResult_t r = group_simulate_end(duration);
+  if (r == ncclSuccess && !in_group()) info->estimatedTime = static_cast<float>(duration) * 1e-3f;
+  return r;
 }
 
 NCCL_FUNCTION(ncclRedOpCreatePreMulSum,

@@ -87,6 +87,11 @@ ncclResult_t complete_join(ncclComm* comm) {
   return ncclSuccess;
 }
 
+// A child's own configuration, or its parent's.
+bool child_blocks(const ncclComm* parent, const ncclConfig_t* config, bool asked) {
+  return config ? asked : parent->blocking;
+}
+
 ncclResult_t check_config(const ncclConfig_t* config, bool& blocking) {
   blocking = true;
   if (!config) return ncclSuccess;
@@ -116,12 +121,12 @@ ncclResult_t start(ncclComm_t* out, std::unique_ptr<ncclComm> made, const Member
   remember(comm);
   *out = comm;
   if (blocking) {
-    return enqueue_init([=] { return begin_join(comm, m); },
-                        [=] {
-                          const ncclResult_t r = complete_join(comm);
-                          if (r != ncclSuccess) *out = nullptr;
-                          return r;
-                        });
+    return enqueue_init(nullptr, {[=] { return begin_join(comm, m); },
+                                  [=] {
+                                    const ncclResult_t r = complete_join(comm);
+                                    if (r != ncclSuccess) *out = nullptr;
+                                    return r;
+                                  }});
   }
   comm->async_error.store(ncclInProgress);
   std::thread([=] {
@@ -161,6 +166,13 @@ uint64_t hash(const std::string& text) {
   return h;
 }
 
+// Aborted before anything got into a stream: it never will.
+void drop_deferred(ncclComm* comm) {
+  std::lock_guard lock(comm->mutex);
+  for (auto& [operation, stream] : comm->deferred) delete operation;
+  comm->deferred.clear();
+}
+
 void wait_pending(ncclComm* comm) {
   while (comm->pending.load() > 0 && !comm->aborted.load()) {
     driver().poke();
@@ -175,6 +187,14 @@ ncclResult_t check(const ncclComm* comm) {
   if (!is_comm(comm))
     return fail(nullptr, ncclInvalidArgument, "comm argument is no communicator, or was destroyed");
   return ncclSuccess;
+}
+
+ncclResult_t check_settled(ncclComm* comm) {
+  const auto state = static_cast<ncclResult_t>(comm->async_error.load());
+  if (state == ncclInProgress)
+    return fail(comm, ncclInvalidArgument,
+                "the call before is still in progress: poll ncclCommGetAsyncError until it says otherwise");
+  return state;
 }
 
 }  // namespace simgpu::nccl
@@ -260,6 +280,7 @@ NCCL_FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* o
               (comm, color, key, out, config)) {
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
   if (!out) return fail(comm, ncclInvalidArgument, "newcomm is NULL");
+  if (const ncclResult_t r = check_settled(comm); r == ncclInvalidArgument) return r;
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
     return fail(comm, ncclInvalidArgument,
                 "color is " + std::to_string(color) + ": not negative, or NCCL_SPLIT_NOCOLOR");
@@ -269,10 +290,15 @@ NCCL_FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* o
   auto* fresh = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
   const uint64_t number = comm->splits++;
   auto membership = std::make_shared<Membership>();
+  auto turn = std::make_shared<uint64_t>(0);
+  auto announce = [=]() -> ncclResult_t {
+    *turn = comm->clique->announce(comm->rank, color, key);
+    return ncclSuccess;
+  };
   auto begin = [=]() -> ncclResult_t {
     std::string missing;
-    const uint64_t slot = comm->clique->memory().slot[comm->rank].exchanges.load() % 16;
-    if (!comm->clique->exchange(comm->rank, color, key, nullptr, timeout_s(), missing))
+    const uint64_t slot = *turn % 16;
+    if (!comm->clique->await(*turn, timeout_s(), missing))
       return fail(comm, ncclSystemError, "ncclCommSplit: rank " + missing + " never called it");
     if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
     std::vector<std::pair<int, int>> members;
@@ -299,9 +325,10 @@ NCCL_FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* o
   if (fresh) {
     fresh->device = comm->device;
     fresh->context = comm->context;
+    fresh->blocking = child_blocks(comm, config, blocking);
     remember(fresh);
   }
-  return enqueue_init(begin, complete);
+  return enqueue_init(comm, {announce, begin, complete});
 }
 
 NCCL_FUNCTION(ncclCommShrink,
@@ -338,27 +365,32 @@ NCCL_FUNCTION(ncclCommShrink,
   auto* fresh = new ncclComm;
   fresh->device = comm->device;
   fresh->context = comm->context;
+  fresh->blocking = child_blocks(comm, config, blocking);
   remember(fresh);
   *out = nullptr;
-  return enqueue_init([=] { return begin_join(fresh, m); },
-                      [=] {
-                        const ncclResult_t r = complete_join(fresh);
-                        if (r == ncclSuccess) *out = fresh;
-                        return r;
-                      });
+  return enqueue_init(comm, {[=] { return begin_join(fresh, m); },
+                             [=] {
+                               const ncclResult_t r = complete_join(fresh);
+                               if (r == ncclSuccess) *out = fresh;
+                               return r;
+                             }});
 }
 
 NCCL_FUNCTION(ncclCommFinalize, (ncclComm_t comm), (comm)) {
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
+  if (const ncclResult_t r = check_settled(comm); r != ncclSuccess) return r;
   if (comm->finalized.exchange(true))
-    return fail(comm, ncclInvalidUsage, "ncclCommFinalize was called before");
-  wait_pending(comm);
-  return ncclSuccess;
+    return fail(comm, ncclInvalidArgument, "ncclCommFinalize was called before");
+  return enqueue_init(comm, {[=] {
+                        wait_pending(comm);
+                        return ncclSuccess;
+                      }});
 }
 
 NCCL_FUNCTION(ncclCommDestroy, (ncclComm_t comm), (comm)) {
   if (!comm) return ncclSuccess;
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
+  if (const ncclResult_t r = check_settled(comm); r == ncclInvalidArgument) return r;
   wait_pending(comm);
   if (comm->clique) comm->clique->leave(comm->rank);
   forget(comm);
@@ -369,6 +401,7 @@ NCCL_FUNCTION(ncclCommAbort, (ncclComm_t comm), (comm)) {
   if (!comm) return ncclSuccess;
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
   comm->aborted.store(true);
+  drop_deferred(comm);
   if (comm->clique) comm->clique->memory().slot[comm->rank].aborted.store(1);
   driver().poke();
   wait_pending(comm);
@@ -382,6 +415,7 @@ NCCL_FUNCTION(ncclCommRevoke, (ncclComm_t comm, int flags), (comm, flags)) {
   if (flags != NCCL_REVOKE_DEFAULT)
     return fail(comm, ncclInvalidArgument, "revokeFlags must be NCCL_REVOKE_DEFAULT");
   comm->aborted.store(true);
+  drop_deferred(comm);
   comm->revoked = true;
   driver().poke();
   return ncclSuccess;
@@ -390,6 +424,7 @@ NCCL_FUNCTION(ncclCommRevoke, (ncclComm_t comm, int flags), (comm, flags)) {
 NCCL_FUNCTION(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* error), (comm, error)) {
   if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
   if (!error) return fail(comm, ncclInvalidArgument, "asyncError is NULL");
+  submit_deferred(comm);
   *error = static_cast<ncclResult_t>(comm->async_error.load());
   return ncclSuccess;
 }

@@ -116,16 +116,18 @@ bool Clique::wait_all(double timeout, std::string& missing) const {
 
 void Clique::leave(int rank) { memory_->slot[rank].left.store(1); }
 
-bool Clique::exchange(int rank, int color, int key, const bool* participants, double timeout,
-                      std::string& missing) {
+uint64_t Clique::announce(int rank, int color, int key) {
   RankSlot& mine = memory_->slot[rank];
   const uint64_t n = mine.exchanges.load();
   mine.color[n % 16] = color;
   mine.key[n % 16] = key;
   mine.exchanges.store(n + 1, std::memory_order_release);
+  return n;
+}
+
+bool Clique::await(uint64_t n, double timeout, std::string& missing) {
   const double until = now_s() + timeout;
   for (uint32_t r = 0; r < memory_->ranks; ++r) {
-    if (participants && !participants[r]) continue;
     while (memory_->slot[r].exchanges.load(std::memory_order_acquire) < n + 1) {
       if (now_s() > until || memory_->slot[r].aborted.load()) return missing = std::to_string(r), false;
       nap();

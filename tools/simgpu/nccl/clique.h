@@ -75,10 +75,10 @@ class Clique {
   // Waits until all have joined; false after the timeout, with the missing ranks named.
   bool wait_all(double timeout_s, std::string& missing) const;
   void leave(int rank);
-  // n-th exchange of two integers among `participants` (all when null): blocks until every participant has
-  // posted its n-th.
-  bool exchange(int rank, int color, int key, const bool* participants, double timeout_s,
-                std::string& missing);
+  // An exchange of two integers among all ranks: announce() posts this rank's and returns the exchange's
+  // number, await() blocks until everybody has posted theirs of that number.
+  uint64_t announce(int rank, int color, int key);
+  bool await(uint64_t number, double timeout_s, std::string& missing);
 
   CliqueMemory& memory() { return *memory_; }
   const std::string& name() const { return name_; }

@@ -12,6 +12,10 @@
 #include "tools/simgpu/nccl/clique.h"
 #include "tools/simgpu/nccl/driver.h"
 
+namespace simgpu::nccl {
+struct Operation;
+}
+
 struct ncclComm {
   static constexpr uint64_t kAlive = 0x6d6d6f634c43434eull;  // "NCCLcomm"
   uint64_t alive = kAlive;
@@ -34,6 +38,8 @@ struct ncclComm {
     uint64_t address = 0;
   };
   std::vector<CustomOp> custom_ops;
+  // Non-blocking: asked for, not in the stream yet. Under the mutex.
+  std::vector<std::pair<simgpu::nccl::Operation*, CUstream>> deferred;
   std::vector<std::pair<uint64_t, size_t>> registered;  // index + 1 is the handle
 };
 

@@ -1,6 +1,9 @@
 #include "tools/simgpu/nccl/group.h"
 
 #include <algorithm>
+#include <thread>
+
+#include "tools/simgpu/nccl/cost.h"
 
 namespace simgpu::nccl {
 
@@ -11,10 +14,12 @@ struct Pending {
   CUstream stream;
 };
 struct Init {
-  std::function<ncclResult_t()> begin, complete;
+  ncclComm* waiter;
+  Steps steps;
 };
 struct Group {
   int depth = 0;
+  ncclResult_t error = ncclSuccess;
   std::vector<Pending> pending;
   std::vector<Init> inits;
 };
@@ -82,33 +87,124 @@ ncclResult_t group_start() {
   return ncclSuccess;
 }
 
+namespace {
+ncclResult_t take_steps(const std::vector<Init>& inits) {
+  bool more = true;
+  for (size_t step = 0; more; ++step) {
+    more = false;
+    for (const Init& init : inits) {
+      if (step >= init.steps.size()) continue;
+      more = true;
+      if (const ncclResult_t r = init.steps[step](); r != ncclSuccess) return r;
+    }
+  }
+  return ncclSuccess;
+}
+ncclResult_t start_steps(std::vector<Init> inits) {
+  const auto polled = [](const Init& init) { return init.waiter && !init.waiter->blocking; };
+  if (inits.empty() || !std::all_of(inits.begin(), inits.end(), polled)) return take_steps(inits);
+  for (const Init& init : inits) init.waiter->async_error.store(ncclInProgress);
+  std::thread([inits = std::move(inits)] {
+    const ncclResult_t r = take_steps(inits);
+    for (const Init& init : inits) init.waiter->async_error.store(r);
+  }).detach();
+  return ncclInProgress;
+}
+
+void discard(std::vector<Pending>& pending) {
+  for (Pending& p : pending) delete p.operation;
+  pending.clear();
+}
+
+// All of one kind: enqueue() refuses a mixture.
+ncclResult_t defer(std::vector<Pending>& pending) {
+  for (const Pending& p : pending) {
+    ncclComm* comm = p.operation->comm;
+    {
+      std::lock_guard lock(comm->mutex);
+      comm->deferred.emplace_back(p.operation, p.stream);
+    }
+    comm->async_error.store(ncclInProgress);
+  }
+  pending.clear();
+  return ncclInProgress;
+}
+
+// The group as it was, which is over for this thread.
+struct Ended {
+  std::vector<Init> inits;
+  std::vector<Pending> pending;
+  ncclResult_t error = ncclSuccess;
+};
+Ended end_outermost(Group& g) {
+  Ended ended;
+  std::swap(ended.inits, g.inits);
+  std::swap(ended.pending, g.pending);
+  std::swap(ended.error, g.error);
+  return ended;
+}
+}  // namespace
+
 ncclResult_t group_end() {
   Group& g = group();
   if (g.depth == 0) return fail(nullptr, ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
   if (--g.depth > 0) return ncclSuccess;
-  std::vector<Init> inits;
-  std::swap(inits, g.inits);
-  ncclResult_t result = ncclSuccess;
-  for (Init& init : inits) {
-    const ncclResult_t r = init.begin();
-    if (result == ncclSuccess) result = r;
-  }
-  for (Init& init : inits) {
-    if (result == ncclSuccess) result = init.complete();
-  }
-  std::vector<Pending> pending;
-  std::swap(pending, g.pending);
-  if (result != ncclSuccess) {
-    for (Pending& p : pending) delete p.operation;
+  Ended ended = end_outermost(g);
+  ncclResult_t result = ended.error;
+  if (result == ncclSuccess) result = start_steps(std::move(ended.inits));
+  if (result != ncclSuccess && result != ncclInProgress) {
+    discard(ended.pending);
     return result;
   }
-  return submit_all(pending);
+  if (ended.pending.empty()) return result;
+  return ended.pending.front().operation->comm->blocking ? submit_all(ended.pending) : defer(ended.pending);
+}
+
+ncclResult_t group_simulate_end(uint64_t& duration) {
+  Group& g = group();
+  if (g.depth == 0) return fail(nullptr, ncclInvalidUsage, "ncclGroupSimulateEnd without ncclGroupStart");
+  duration = 0;
+  if (--g.depth > 0) return ncclSuccess;
+  Ended ended = end_outermost(g);
+  // One communicator's operations run one after the other, those of different ones side by side.
+  for (const Pending& p : ended.pending) {
+    uint64_t sum = 0;
+    for (const Pending& q : ended.pending)
+      if (q.operation->comm == p.operation->comm) sum += duration_ns(*q.operation);
+    duration = std::max(duration, sum);
+  }
+  discard(ended.pending);
+  return ended.error;
+}
+
+void submit_deferred(ncclComm* comm) {
+  std::vector<Pending> pending;
+  {
+    std::lock_guard lock(comm->mutex);
+    for (auto& [operation, stream] : comm->deferred) pending.push_back({operation, stream});
+    comm->deferred.clear();
+  }
+  if (pending.empty()) return;
+  const ncclResult_t r = submit_all(pending);
+  int expected = ncclInProgress;
+  comm->async_error.compare_exchange_strong(expected, r);  // what went wrong meanwhile stays
+}
+
+ncclResult_t refuse(ncclResult_t result) {
+  Group& g = group();
+  if (g.depth > 0 && result != ncclSuccess && result != ncclInProgress && g.error == ncclSuccess)
+    g.error = result;
+  return result;
 }
 
 ncclResult_t enqueue(Operation* operation, CUstream stream) {
   Group& g = group();
-  if (g.depth == 0) return submit(operation, stream);
   ncclComm* comm = operation->comm;
+  if (g.depth == 0) {
+    if (comm->blocking) return submit(operation, stream);
+    std::vector<Pending> one{{operation, stream}};
+    return defer(one);
+  }
   if (!g.pending.empty() && g.pending.front().operation->comm->blocking != comm->blocking) {
     delete operation;
     return fail(comm, ncclInvalidArgument, "blocking and non-blocking communicators in one group");
@@ -117,14 +213,15 @@ ncclResult_t enqueue(Operation* operation, CUstream stream) {
   return ncclSuccess;
 }
 
-ncclResult_t enqueue_init(std::function<ncclResult_t()> begin, std::function<ncclResult_t()> complete) {
+ncclResult_t enqueue_init(ncclComm* waiter, Steps steps) {
   Group& g = group();
   if (g.depth > 0) {
-    g.inits.push_back({std::move(begin), std::move(complete)});
+    g.inits.push_back({waiter, std::move(steps)});
     return ncclSuccess;
   }
-  const ncclResult_t r = begin();
-  return r == ncclSuccess ? complete() : r;
+  std::vector<Init> one;
+  one.push_back({waiter, std::move(steps)});
+  return start_steps(std::move(one));
 }
 
 }  // namespace simgpu::nccl
