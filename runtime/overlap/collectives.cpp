@@ -51,9 +51,11 @@ Reason Collectives::eligible(const Operation& o, Candidate& c) {
   CommInfo* comm = communicators_.find(o.comm);
   if (!comm) return Reason::comm_unknown;
   // A default stream is the one of the communicator's context.
-  if (is_special(o.stream) && !comm->context) return Reason::comm_unknown;
-  model::StreamInfo* info = model.stream(o.stream, false, comm->context);
-  if (!info || (comm->context && info->context != comm->context)) return Reason::comm_unknown;
+  CUcontext context = comm->context.load(std::memory_order_acquire);
+  if (is_special(o.stream) && !context) return Reason::comm_unknown;
+  model::StreamInfo* info = model.stream(o.stream, false, context);
+  if (!info || (context && info->context != context)) return Reason::comm_unknown;
+  if (!context) comm->context.store(info->context, std::memory_order_release);
   state = link_.known(*info);
   if (!comm->blocking) return Reason::comm_non_blocking;
   if (comm->poisoned.load(std::memory_order_acquire)) return Reason::comm_poisoned;
@@ -270,10 +272,10 @@ nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
   if (CommInfo* comm = communicators_.find(o.comm))
     info = Model::get().stream(o.stream, false, comm->context);
   bool moving = g.moving && !Model::get().any_capture();
-  if (moving && why != Reason::comm_moved) {
-    // The rest of a group that moves goes along, and is joined at once: what it touches is not known.
+  if (moving) {
+    // The rest of a group that moves goes along; where it is not known what it touches, it is joined at once.
     if (info && !m.state) m.state = link_.state(*info);
-    m.footprint.everything = true;
+    if (why != Reason::comm_moved) m.footprint.everything = true;
     moving = info && m.state;
     if (moving) {
       GateGuard gate(m.state->gate);
@@ -297,10 +299,8 @@ nccl::Result Collectives::member(Group& g, const Operation& o, Real real) {
     g.comms.push_back(o.comm);
   } else {
     if (!m.state && info) m.state = link_.known(*info);
-    if (std::find(g.passed_streams.begin(), g.passed_streams.end(), o.stream) == g.passed_streams.end()) {
-      g.passed_streams.push_back(o.stream);
-      g.passed.push_back(m.state);
-    }
+    const std::pair stays{m.state, o.stream};
+    if (std::find(g.passed.begin(), g.passed.end(), stays) == g.passed.end()) g.passed.push_back(stays);
   }
   return result;
 }
@@ -338,7 +338,7 @@ nccl::Result Collectives::group_end(Plain real, bool simulated) {
     if (!all.kind) all.kind = m.kind;
     if (std::find(streams.begin(), streams.end(), m.state) == streams.end()) streams.push_back(m.state);
   }
-  for (size_t i = 0; i < mine.passed.size(); ++i) settle(mine.passed[i], mine.passed_streams[i]);
+  for (const auto& [state, stream] : mine.passed) settle(state, stream);
   std::vector<Pending*> forked;
   for (StreamState* s : streams) {
     all.state = s;
@@ -363,7 +363,7 @@ nccl::Result Collectives::group_end(Plain real, bool simulated) {
     if (result == nccl::kSuccess || result == nccl::kInProgress)
       communicators_.created(*m.out, m.blocking, m.context);
   // What stayed and was eligible but for its first uses gets its companion now.
-  for (StreamState* s : mine.passed) {
+  for (const auto& [s, stream] : mine.passed) {
     if (!s || link_.settings().shadow || Model::get().any_capture()) continue;
     GateGuard gate(s->gate);
     s->prepare();

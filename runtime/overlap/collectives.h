@@ -67,8 +67,8 @@ class Collectives {
     uint64_t decision = 0;  // of the first member that moves: the work carries its id
     std::vector<Candidate> moved;
     std::vector<nccl::Comm> comms;  // of these
-    std::vector<StreamState*> passed;
-    std::vector<CUstream> passed_streams;
+    // Streams that keep their calls. A default stream's name stands for one in each context.
+    std::vector<std::pair<StreamState*, CUstream>> passed;
     std::vector<Made> made;
   };
   // Why not, or Reason::comm_moved with the stream's state and what is touched.

@@ -16,7 +16,7 @@ struct CommInfo {
   nccl::Comm handle = nullptr;
   uint64_t generation = 0;
   int ranks = 0, rank = -1;
-  CUcontext context = nullptr;
+  std::atomic<CUcontext> context{nullptr};  // learned from its first ordinary stream where it was not said
   bool blocking = true;
   std::atomic<bool> poisoned{false};  // failed, aborted, revoked, finalised, or with symmetric windows
 };

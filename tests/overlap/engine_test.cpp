@@ -749,6 +749,15 @@ TEST_F(Groups, OfSeveralStreamsSitOnEachOfThem) {
   EXPECT_TRUE(before(work_, touch(kY, kBuffer)));
 }
 
+TEST_F(Groups, TakeAStreamAlongThatNeverMovedAnything) {
+  for (int i = 0; i < 2; ++i) group({{kX, kBuffer}});
+  const Work y = touch(kY, kOther);
+  for (CUstream s : group({{kX, kBuffer}, {kY, kOther}}))
+    EXPECT_TRUE(d().own_streams.count(reinterpret_cast<uint64_t>(s)));
+  EXPECT_TRUE(before(y, work_));
+  EXPECT_TRUE(before(work_, touch(kY, kOther)));
+}
+
 TEST_F(Groups, ThatFailAreJoined) {
   for (int i = 0; i < 2; ++i) group({{kX, kBuffer}});
   group({{kX, kBuffer}}, 5);

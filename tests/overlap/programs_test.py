@@ -4,6 +4,7 @@
   what moves      naive_ddp's collectives really leave the compute stream, and are joined by conflict only
   machine code    kernels that run from machine code are barriers (`on`), until SHUNT_OVERLAP=assume has seen their arguments
                   agree with the PTX beside them
+  traps           what programs do around collectives: groups, default streams, events, scalars, frees, flags, graphs, ends
   static NCCL     calls nobody can see are left alone
 """
 import argparse
@@ -76,6 +77,21 @@ def main():
         expect(run.output == plain.output, "machine code prints something else", run)
     expect(barriers > 0, "machine code is not proven by the PTX beside it", proven)
     expect(left < barriers and assumed.count("comm-join", reason="join-conflict") > 0, "arguments that agree are believed", assumed)
+
+    traps = "overlap/traps"
+    for mode in ("on", "assume", "shadow"):
+        for repetitions in ("6", "24") if mode == "on" else ("6",):
+            plain = Run(build, traps, "", "b200:2", (repetitions,))
+            run = Run(build, traps, mode, "b200:2", (repetitions,))
+            if run.output != plain.output:
+                for want, got in zip(plain.output.splitlines(), run.output.splitlines()):
+                    if want != got:
+                        print(f"without: {want}\n  {mode}: {got}")
+            expect(run.output == plain.output, f"traps with {mode}, {repetitions} repetitions, print something else", run)
+            if mode == "on":
+                share = run.count("comm-move", "applied") / (run.count("comm-move") + run.count("pass-through"))
+                print(f"traps: {share:.0%} of the collectives moved ({repetitions} repetitions)")
+                expect(share > (0.3 if repetitions == "6" else 0.6), "too few collectives moved", run)
 
     static = "overlap/ddp_static_nccl"
     plain = Run(build, static, "", "b200:1")
