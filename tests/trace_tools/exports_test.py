@@ -174,6 +174,17 @@ class Exports(unittest.TestCase):
         self.assertNotRegex(html, r'(src|href)="?https?:')
         for section in ("decisions", "streams", "memory", "graphs", "reasons", "run"):
             self.assertIn(f"id='{section}'", html)
+        # Each chart says what it shows, and has its table.
+        charts = re.findall(r"<svg [^>]*role='img' aria-label='([^']+)'", html)
+        self.assertGreaterEqual(len(charts), 4)
+        self.assertGreaterEqual(html.count("<table"), len(charts))
+        self.assertGreaterEqual(html.count("tabindex='0'"), 6)
+        self.assertNotRegex(html, r"fill='#")   # colours come by theme, patterns beside them
+        summary = json.loads(tool("summary", self.run_dir, "--json").stdout)
+        streams = re.search(r"<h2 id='streams'>.*?</table>", html, re.S).group(0)
+        rows = [re.findall(r"<td[^>]*>([^<]*)</td>", r) for r in re.findall(r"<tr><td>.*?</tr>", streams, re.S)]
+        self.assertEqual(sum(int(r[2].replace(",", "")) for r in rows), sum(summary["gpu"][k] for k in ("kernels", "copies", "sets", "graphs")) - summary["gpu"]["lost_stamps"])
+        self.assertRegex(streams, r"GPU 0 worked [\d.]+ ms .* on two or more streams at once")
         browser = shutil.which("chromium") or shutil.which("chromium-browser")
         if not browser:
             self.skipTest("chromium is not installed")
@@ -183,6 +194,13 @@ class Exports(unittest.TestCase):
         self.assertTrue(os.path.exists(shot), done.stderr.decode(errors="replace")[-2000:])
         self.assertGreater(os.path.getsize(shot), 20000)
         self.assertNotRegex(done.stderr.decode(errors="replace"), r"CONSOLE")
+        # As Chromium lays it out, not as it was written: every section is there and no chart is without a size.
+        dom = subprocess.run([browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/profile", "--dump-dom", "file://" + path],
+                             capture_output=True, timeout=120).stdout.decode(errors="replace")
+        for section in ("decisions", "streams", "memory", "graphs", "reasons", "run"):
+            self.assertRegex(dom, f'<h2 id="{section}">')
+        self.assertEqual(dom.count("<svg"), html.count("<svg"))
+        self.assertEqual(dom.count("<tr"), html.count("<tr"))
 
 
 if __name__ == "__main__":

@@ -23,13 +23,14 @@ uint64_t realtime() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
-void device_record(uint64_t decision, uint64_t i, uint64_t name, uint64_t base) {
+void device_record(trace::Feature feature, uint64_t decision, uint64_t i, uint64_t name, uint64_t base) {
   auto* g = static_cast<trace::GpuRecord*>(trace::detail::reserve(sizeof(trace::GpuRecord)));
   if (!g) return;
   const trace::RecordType types[] = {trace::RecordType::cupti_kernel, trace::RecordType::cupti_memcpy,
                                      trace::RecordType::cupti_memset, trace::RecordType::cupti_graph};
   *g = {};
-  g->header = {static_cast<uint16_t>(types[i % 4]), sizeof(trace::GpuRecord), 0, clock::now_ns(), decision};
+  g->header = {static_cast<uint16_t>(types[i % 4]), sizeof(trace::GpuRecord),
+               static_cast<uint32_t>(feature) + 1, clock::now_ns(), decision};
   if (i % 50 != 0) {  // every fiftieth lost its stamps
     g->start = base + i * 1000;
     g->end = g->start + 1700;  // longer than the distance: neighbours on a stream overlap
@@ -94,7 +95,7 @@ int main(int argc, char** argv) {
         } else {
           id = trace::decide(d);
         }
-        if (gpu && i % 10 == 0) device_record(id, i, name, base);
+        if (gpu && i % 10 == 0) device_record(d.feature, id, i, name, base);
         if (i % 100 == 0) trace::call(SHUNT_SLOT_cuLaunchKernel, 0, 0, 0x1234, 7, 128);
         if (i % 1000 == 0) trace::counter(counter, i * 1000);
       }

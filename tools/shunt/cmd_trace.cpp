@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tools/shunt/console.h"
+#include "tools/shunt/trace/call_site_table.h"
 #include "tools/shunt/trace/correlate.h"
 #include "tools/shunt/trace/exports.h"
 #include "tools/shunt/trace/report.h"
@@ -22,6 +23,7 @@ constexpr int kBadTrace = 2, kDiffers = 1, kDamaged = 1;
 struct Options {
   std::string run, other, output, format = "perfetto", nsys, kineto;
   bool json = false, csv = false, force = false;
+  size_t sites = 0;
   double threshold = 0.1;
 };
 
@@ -49,6 +51,7 @@ int summary_verb(const Options& o, const TraceRun& run) {
                            : o.csv ? summary_csv(s)
                                    : tool::summary_text(run, s);
   std::fputs(text.c_str(), stdout);
+  if (o.sites) std::fputs(sites_text(run, o.sites, progress_on_terminal()).c_str(), stdout);
   return 0;
 }
 
@@ -137,7 +140,10 @@ int trace_verb(const std::vector<std::string>& arguments) {
   };
   CLI::App* summary = verb("summary", "decisions by feature, reasons, losses", summary_verb);
   summary->add_flag("--json", o.json);
-  summary->add_flag("--csv", o.csv);
+  CLI::Option* csv = summary->add_flag("--csv", o.csv);
+  summary->add_option("--sites", o.sites, "also the N busiest places of the program, by reason")
+      ->excludes(summary->get_option("--json"))
+      ->excludes(csv);
   CLI::App* exported = verb("export", "write a file other tools read", export_verb);
   exported->add_option("--format", o.format, "perfetto|chrome|sqlite|csv")->capture_default_str();
   exported->add_option("-o,--output", o.output, "file to write ('-': standard output)");

@@ -7,7 +7,7 @@
 
 #include "tools/shunt/markup.h"
 #include "tools/shunt/trace/report_data.h"
-#include "tools/shunt/trace/symbols.h"
+#include "tools/shunt/trace/report_streams.h"
 
 namespace shunt::tool {
 
@@ -60,10 +60,22 @@ std::string verdict(const TraceRun& run, const ReportData& d) {
                        reason_name(static_cast<Reason>(top->first)),
                        top->second == 1 ? "once" : count_text(top->second) + " times");
   }
+  uint64_t gpu_ns = 0, gpu_records = 0;
+  for (const auto& [id, f] : d.summary.features) gpu_ns += f.gpu_ns, gpu_records += f.gpu_records;
+  if (gpu_records)
+    out += fmt::format(" What it put on devices worked for {}.",
+                       duration_text(static_cast<double>(gpu_ns) * 1e-9));
   const auto l = run.losses();
   if (l.dropped + l.bad_chunks + l.torn_chunks || l.truncated)
     out += " Some records were lost; see the end of this page.";
   return out;
+}
+
+// A graph decision counts launches where the others count bytes.
+std::string amount_text(uint8_t feature, uint64_t amount) {
+  if (amount == 0) return "-";
+  return static_cast<trace::Feature>(feature) == trace::Feature::graph ? count_text(amount) + " launches"
+                                                                       : bytes_text(amount);
 }
 
 std::string decisions_section(const ReportData& d) {
@@ -90,9 +102,9 @@ std::string decisions_section(const ReportData& d) {
     y += 26;
     rows += fmt::format(
         "<tr><td>{}</td><td class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td><td "
-        "class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td></tr>",
+        "class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td></tr>",
         name, count_text(f.decisions), count_text(f.applied), count_text(f.declined), count_text(f.failed),
-        count_text(f.shadow), f.bytes ? bytes_text(f.bytes) : "-");
+        count_text(f.shadow), amount_text(id, f.bytes), gpu_time_text(f));
   }
   if (rows.empty()) return "<p>No decisions were recorded.</p>";
   std::string legend;
@@ -105,47 +117,8 @@ std::string decisions_section(const ReportData& d) {
       "<svg viewBox='0 0 900 {:.0f}' role='img' aria-label='Decisions per feature by "
       "outcome'>{}{}</svg><table><thead><tr><th>feature<th class='n'>decisions<th class='n'>applied<th "
       "class='n'>declined<th class='n'>failed<th class='n'>shadow<th "
-      "class='n'>bytes</thead><tbody>{}</tbody></table>",
+      "class='n'>amount<th class='n'>gpu time</thead><tbody>{}</tbody></table>",
       y + 18, svg, legend, rows);
-}
-
-std::string streams_section(const TraceRun& run, const ReportData& d) {
-  if (d.streams.empty())
-    return "<p>This trace holds no device times. Record the program with nsys as well and use <code>shunt "
-           "trace "
-           "correlate</code>.</p>";
-  const double span = static_cast<double>(run.last_ns - run.first_ns), bin_ns = span / kBins;
-  std::string svg, rows;
-  double y = 4;
-  for (const auto& [key, strip] : d.streams) {
-    svg += fmt::format("<text x='0' y='{:.0f}'>GPU {} stream {}</text>", y + 14, key.first, key.second);
-    for (int layer = 0; layer < 2; ++layer) {
-      const auto& bins = layer ? strip.replay : strip.busy;
-      std::string path;
-      for (size_t b = 0; b < kBins; ++b) {
-        const double share = bin_ns > 0 ? std::min(1.0, static_cast<double>(bins[b]) / bin_ns) : 0;
-        if (share <= 0) continue;
-        path += fmt::format("M{:.1f} {:.1f}h1.3v-{:.1f}h-1.3z", 120 + 1.3 * static_cast<double>(b), y + 20,
-                            18 * share);
-      }
-      if (!path.empty()) svg += fmt::format("<path d='{}' fill='url(#p{})'/>", path, layer);
-    }
-    svg += fmt::format("<line class='axis' x1='120' x2='900' y1='{0:.0f}' y2='{0:.0f}'/>", y + 20);
-    y += 28;
-    rows += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td class='n'>{}</td><td class='n'>{:.3f}</td><td class='n'>{:.1f} "
-        "%</td></tr>",
-        key.first, key.second, count_text(strip.records), static_cast<double>(strip.total_ns) * 1e-6,
-        span > 0 ? 100 * static_cast<double>(strip.total_ns) / span : 0.0);
-  }
-  uint64_t overlap = 0;
-  for (uint64_t v : d.overlap_ns) overlap += v;
-  return fmt::format(
-      "<svg viewBox='0 0 900 {:.0f}' role='img' aria-label='Busy share of each device stream over "
-      "time'>{}</svg><p class='muted'>Height: busy share of {:.3f} ms. Striped: inside a graph replay. At "
-      "least {:.3f} ms had two streams of a device busy.</p><table><thead><tr><th>GPU<th>stream<th "
-      "class='n'>records<th class='n'>busy ms<th class='n'>of the run</thead><tbody>{}</tbody></table>",
-      y + 4, svg, bin_ns * 1e-6, static_cast<double>(overlap) * 1e-6, rows);
 }
 
 std::string memory_section(const TraceRun& run, const ReportData& d) {
@@ -189,7 +162,7 @@ std::string rate_section(const ReportData& d) {
   for (size_t b = 0; b < kBins; ++b)
     most = std::max({most, d.launches[b], d.replays[b]}), launches += d.launches[b], replays += d.replays[b];
   if (launches + replays == 0)
-    return "<p>No launches were recorded (<code>--trace-launches=all</code> records each) and no graph was "
+    return "<p>No launches were recorded (<code>--trace-calls=launch</code> records each) and no graph was "
            "replayed.</p>";
   std::string out =
       "<svg viewBox='0 0 900 110' role='img' aria-label='Launches and graph replays over time'>";
@@ -251,39 +224,25 @@ std::string site_markup(const std::string& text) {
 
 // The busiest places of the program, named from the files on this machine.
 std::string sites_section(const TraceRun& run, const ReportData& d) {
-  struct Row {
-    uint64_t count, site;
-    uint8_t feature;
-    uint16_t reason;
-  };
-  std::vector<Row> order;
-  for (const auto& [key, sites] : d.by_site)
-    for (const auto& [site, n] : sites) order.push_back({n, site, key.first, key.second});
-  if (order.empty())
+  constexpr size_t kMost = 100;
+  size_t all = 0;
+  for (const auto& [key, sites] : d.by_site) all += sites.size();
+  if (all == 0)
     return "<p>No call sites were recorded (<code>--trace-sites=off</code>, or only helper threads "
            "decided).</p>";
-  std::sort(order.begin(), order.end(), [](const Row& a, const Row& b) { return a.count > b.count; });
-  constexpr size_t kMost = 100;
-  std::map<uint64_t, CallSites> names;
   std::string rows;
-  for (size_t i = 0; i < std::min(order.size(), kMost); ++i) {
-    const Row& r = order[i];
-    const uint64_t process = r.site >> 32;
-    auto sites = names.find(process);
-    if (sites == names.end()) sites = names.emplace(process, CallSites(*run.processes[process])).first;
+  for (const SiteRow& r : busiest_sites(run, d.by_site, kMost))
     rows += fmt::format(
         "<tr><td>{}</td><td><code>{}</code></td><td "
-        "class='n'>{}</td><td>{}</td><td><code>{}</code></td></tr>",
+        "class='n'>{}</td><td>{}</td><td>{}</td></tr>",
         trace::feature_name(static_cast<trace::Feature>(r.feature)),
-        reason_name(static_cast<Reason>(r.reason)), count_text(r.count), run.processes[process]->pid(),
-        site_markup(sites->second.text(static_cast<uint32_t>(r.site))));
-  }
+        reason_name(static_cast<Reason>(r.reason)), count_text(r.count), r.pid, site_markup(r.site));
   std::string out =
       "<h3>Reasons by call site, innermost frame first</h3><div "
       "class='scroll'><table><thead><tr><th>feature<th>reason<th class='n'>count<th>pid<th>call "
       "site</thead><tbody>" +
       rows + "</tbody></table></div>";
-  if (order.size() > kMost) out += fmt::format("<p>and {} more</p>", count_text(order.size() - kMost));
+  if (all > kMost) out += fmt::format("<p>and {} more</p>", count_text(all - kMost));
   return out;
 }
 
@@ -313,8 +272,15 @@ std::string settings_section(const TraceRun& run, const ReportData& d) {
   out += "</tbody></table></details><details><summary>Settings</summary><table><tbody>";
   for (const auto& s : d.settings) out += "<tr><td><code>" + markup_escape(s) + "</code></td></tr>";
   out += "</tbody></table></details>";
+  if (!d.cupti.empty()) {
+    out += "<details open><summary>Device records</summary><table><tbody>";
+    for (const auto& [name, n] : d.cupti)
+      out += fmt::format("<tr><td>{}</td><td class='n'>{}</td></tr>", markup_escape(name), count_text(n));
+    out += "</tbody></table></details>";
+  }
   std::string losses;
-  if (check_run(run, losses)) return out + "<p>Nothing was lost.</p>";
+  if (check_run(run, losses) && d.summary.cupti_lost + d.summary.lost_stamps == 0)
+    return out + "<p>Nothing was lost.</p>";
   return out + "<p>Losses:</p><pre>" + markup_escape(losses) + "</pre>";
 }
 

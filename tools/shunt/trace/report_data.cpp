@@ -18,22 +18,6 @@ struct Gatherer {
     return std::min(kBins - 1, static_cast<size_t>(static_cast<double>(t - run.first_ns) * scale));
   }
 
-  // Spreads [start, end) over bins.
-  void spread(std::vector<uint64_t>& bins, uint64_t start, uint64_t end) const {
-    const size_t from = bin(start), to = bin(end ? end - 1 : 0);
-    if (from == to) {
-      bins[from] += end - start;
-      return;
-    }
-    const double width = scale > 0 ? 1 / scale : 0;
-    for (size_t b = from; b <= to; ++b) {
-      const double low = static_cast<double>(run.first_ns) + width * static_cast<double>(b);
-      const double part =
-          std::min(static_cast<double>(end), low + width) - std::max(static_cast<double>(start), low);
-      if (part > 0) bins[b] += static_cast<uint64_t>(part);
-    }
-  }
-
   void operator()(const RecordContext& c, const trace::RecordHeader& r) {
     if (const auto* d = as_decision(r)) {
       const auto feature = static_cast<trace::Feature>(d->feature);
@@ -46,12 +30,15 @@ struct Gatherer {
       }
       if (static_cast<trace::Action>(d->action) == trace::Action::graph_replay && d->outcome == 0)
         ++data.replays[bin(r.t_ns)];
-      if (d->stack && (data.by_site.size() < 256 || data.by_site.count({d->feature, d->reason})))
-        ++data.by_site[{d->feature, d->reason}][uint64_t{c.process_index} << 32 | d->stack];
+      count_site(data.by_site, c, *d);
     } else if (const auto* call = as_call(r)) {
       if (slot_name(call->slot).starts_with("cuLaunch")) ++data.launches[bin(r.t_ns)];
     } else if (const auto* counter = as_counter(r)) {
       const std::string name(c.process.reader.string(r.id));
+      if (name.starts_with("cupti ")) {
+        data.cupti[name] += counter->value;  // totals of the end, not a line over time
+        return;
+      }
       if (data.counters.size() >= 24 && !data.counters.count(name)) return;
       CounterLine& line = data.counters[name];
       line.value[bin(r.t_ns)] = static_cast<double>(counter->value);
@@ -59,12 +46,10 @@ struct Gatherer {
     } else if (const auto* g = as_gpu(r)) {
       const uint64_t start = c.process.engine_from_realtime(g->start);
       if (start == 0 || g->end < g->start) return;
-      if (data.streams.size() >= 64 && !data.streams.count({g->device, g->stream})) return;
-      StreamStrip& strip = data.streams[{g->device, g->stream}];
-      spread(strip.busy, start, start + (g->end - g->start));
-      if (g->graph_id) spread(strip.replay, start, start + (g->end - g->start));
-      strip.total_ns += g->end - g->start;
-      ++strip.records;
+      // A graph is one record or its nodes are: both say that it ran inside one.
+      data.streams.add({g->device, g->stream}, start, start + (g->end - g->start),
+                       g->graph_id != 0 || g->graph_node != 0 ||
+                           static_cast<trace::RecordType>(r.type) == trace::RecordType::cupti_graph);
     } else if (static_cast<trace::RecordType>(r.type) == trace::RecordType::setting &&
                data.settings.size() < 200) {
       data.settings.emplace_back(c.process.reader.string(r.id));
@@ -82,18 +67,7 @@ ReportData gather_report(const TraceRun& run, const Progress& progress) {
                         ? static_cast<double>(kBins) / static_cast<double>(run.last_ns - run.first_ns)
                         : 0};
   visit_records(run, gatherer, progress);
-  const double width = gatherer.scale > 0 ? 1 / gatherer.scale : 0;
-  for (size_t b = 0; b < kBins; ++b) {
-    std::map<uint32_t, std::vector<double>> busy;
-    for (const auto& [key, strip] : data.streams)
-      busy[key.first].push_back(static_cast<double>(strip.busy[b]));
-    for (auto& [device, list] : busy) {
-      double sum = 0, most = 0;
-      for (double v : list) sum += v, most = std::max(most, v);
-      // At least this much of the bin had two streams busy (exact when streams are busy throughout it).
-      data.overlap_ns[b] += static_cast<uint64_t>(std::max(0.0, std::min(sum - most, sum - width)));
-    }
-  }
+  data.streams.finish(run.first_ns, run.last_ns);
   std::sort(data.settings.begin(), data.settings.end());
   data.settings.erase(std::unique(data.settings.begin(), data.settings.end()), data.settings.end());
   return data;

@@ -4,16 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/shunt/trace/call_site_table.h"
+#include "tools/shunt/trace/stream_times.h"
 #include "tools/shunt/trace/summary.h"
 
 namespace shunt::tool {
-
-inline constexpr size_t kBins = 600;
-
-struct StreamStrip {  // busy nanoseconds per bin of one device stream
-  std::vector<uint64_t> busy = std::vector<uint64_t>(kBins), replay = std::vector<uint64_t>(kBins);
-  uint64_t total_ns = 0, records = 0;
-};
 
 struct CounterLine {  // last value per bin; -1 where none
   std::vector<double> value = std::vector<double>(kBins, -1);
@@ -29,15 +24,13 @@ struct Episode {  // memory-engine decisions in order, the first few hundred
 
 struct ReportData {
   RunSummary summary;
-  std::map<std::pair<uint32_t, uint32_t>, StreamStrip> streams;  // (device, stream)
-  std::vector<uint64_t> overlap_ns =
-      std::vector<uint64_t>(kBins);  // with two or more streams of a device busy, per bin
+  StreamTimes streams;
   std::map<std::string, CounterLine> counters;
+  std::map<std::string, uint64_t> cupti;  // what CUPTI delivered and lost
   std::vector<Episode> episodes;
   uint64_t episodes_left_out = 0;
   std::vector<uint64_t> launches = std::vector<uint64_t>(kBins), replays = std::vector<uint64_t>(kBins);
-  std::map<std::pair<uint8_t, uint16_t>, std::map<uint64_t, uint64_t>>
-      by_site;  // (feature, reason) -> process index << 32 | stack -> count
+  SiteCounts by_site;
   std::vector<std::string> settings;
 };
 

@@ -129,7 +129,9 @@ std::string count_text(uint64_t count) {
 }
 
 std::string duration_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
+  if (seconds >= 1) return fmt::format("{:.1f} s", seconds);
+  return seconds >= 1e-3 || seconds == 0 ? fmt::format("{:.1f} ms", seconds * 1e3)
+                                         : fmt::format("{:.1f} us", seconds * 1e6);
 }
 
 std::string gpu_time_text(const FeatureSummary& f) {
