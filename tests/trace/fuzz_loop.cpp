@@ -1,6 +1,6 @@
 // The fuzz target of tests/fuzz without libFuzzer: named seeds made from the golden file, each as it is and
-// with deterministic mutations of the places a reader trusts most (headers, sizes, lengths). Runs everywhere, with
-// g++ under AddressSanitizer; clang's libFuzzer explores further (fuzz_short.py).
+// with deterministic mutations of the places a reader trusts most (headers, sizes, lengths). Runs everywhere,
+// with g++ under AddressSanitizer; clang's libFuzzer explores further (fuzz_short.py).
 //   fuzz_loop GOLDEN MUTATIONS_A_SEED
 #include <cstdint>
 #include <cstdio>
@@ -44,14 +44,18 @@ std::map<std::string, std::string> seeds(const std::string& good) {
 
 std::string mutated(std::string bytes, std::mt19937& random) {
   if (bytes.empty()) return bytes;
-  static constexpr uint64_t kValues[] = {0, 1, 0x7F, 0x80, 0xFF, 0xFFFF, 0x8000, 0x7FFFFFFF, 0xFFFFFFFF, ~0ull};
+  static constexpr uint64_t kValues[] = {0,      1,      0x7F,       0x80,       0xFF,
+                                         0xFFFF, 0x8000, 0x7FFFFFFF, 0xFFFFFFFF, ~0ull};
   for (unsigned n = 1 + random() % 4; n > 0; --n) {
     // The file header, chunk headers, and anywhere in the first chunk's records.
     const size_t area = random() % 3;
-    size_t at = area == 0 ? random() % 256 : area == 1 ? kHeader + random() % kChunk : kHeader + random() % 4096;
+    size_t at = area == 0   ? random() % 256
+                : area == 1 ? kHeader + random() % kChunk
+                            : kHeader + random() % 4096;
     at %= bytes.size();
     const size_t width = std::min<size_t>(size_t{1} << random() % 4, bytes.size() - at);
-    const uint64_t value = random() % 2 ? kValues[random() % std::size(kValues)] : uint64_t{random()} << 16 | random();
+    const uint64_t value =
+        random() % 2 ? kValues[random() % std::size(kValues)] : uint64_t{random()} << 16 | random();
     memcpy(bytes.data() + at, &value, width);
   }
   if (random() % 8 == 0) bytes.resize(random() % bytes.size());

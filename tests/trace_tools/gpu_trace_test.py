@@ -125,7 +125,7 @@ class GpuTrace(unittest.TestCase):
         self.assertIsNone(summary["features"]["process"]["gpu_ns"])
         self.assertLess(summary["features"]["graph"]["gpu_ns"], summary["seconds"] * 1e9)
         self.assertEqual(summary["features"]["graph"]["gpu_ns"], self.correlate()["gpu_ns"]["graph"])
-        self.assertRegex(tool("summary", self.trace), r"(?m)^graph .* [\d.]+ m?s ")
+        self.assertRegex(tool("summary", self.trace), r"(?m)^graph .* [\d.]+ [mu]?s ")
 
     def test_collectives_are_matched_or_have_a_cause(self):
         for name in self.programs("overlap"):
