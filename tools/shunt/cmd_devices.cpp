@@ -1,25 +1,17 @@
 // `shunt devices`: what the machine, or a simulated box, has and does now.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "runtime/monitor/monitor.h"
 #include "tools/shunt/console.h"
 #include "tools/shunt/devices_table.h"
 #include "tools/shunt/flags.h"
-#include "tools/shunt/layout.h"
-#include "tools/shunt/simulation.h"
+#include "tools/shunt/monitored_box.h"
 #include "tools/shunt/verb.h"
 
 namespace shunt::tool {
 namespace {
-
-std::string g_nvml;  // simgpu's library; the loader is a plain function
-
-void* open_simulated(const char*) { return dlopen(g_nvml.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
 int terminal_columns() {
   winsize size{};
@@ -48,27 +40,13 @@ int devices_verb(const std::vector<std::string>& arguments) {
     if (p.what.starts_with("--")) return fail(kFailed, p.line());
     warn(p.line());
   }
-  monitor::nvml::Loader loader = monitor::nvml::system_loader();
-  const std::string& sim = config.text(config::OptionId::sim);
-  if (!sim.empty()) {
-    Simulation box;
-    std::string error;
-    if (!make_simulation(sim, config.text(config::OptionId::sim_links), false, box, error))
-      return fail(kFailed, error);
-    const Layout layout = find_layout();
-    if (layout.simgpu.empty())
-      return fail(kFailed,
-                  "simgpu is not in " + layout.looked_in + "/simgpu; build or install shunt completely");
-    unsetenv("SIMGPU_BOX");
-    setenv("SIMGPU_SPEC", sim.c_str(), 1);
-    setenv("SIMGPU_LINKS", config.text(config::OptionId::sim_links).c_str(), 1);
-    g_nvml = layout.simgpu + "/libnvidia-ml.so.1";
-    loader.open = open_simulated;
-  }
+  MonitoredBox box;
   std::string error;
-  const auto monitor = monitor::Monitor::open(error, loader);
-  if (!monitor) return fail(kFailed, error + "; `shunt devices --sim b200:2` shows a simulated box");
-  const monitor::Snapshot now = monitor->read();
+  if (!open_box(config, box, error)) {
+    const bool simulated = !config.text(config::OptionId::sim).empty();
+    return fail(kFailed, error + (simulated ? "" : "; `shunt devices --sim b200:2` shows a simulated box"));
+  }
+  const monitor::Snapshot now = box.monitor->read();
   const std::string text =
       flags.json ? tools::render_json(now) : tools::render_table(now, terminal_columns());
   printf("%s%s", text.c_str(), !text.empty() && text.back() == '\n' ? "" : "\n");

@@ -1,9 +1,10 @@
 #include "tools/shunt/toml_settings.h"
 
 #include <sys/stat.h>
-#include <toml++/toml.h>
 
 #include <sstream>
+
+#include "runtime/base/toml.h"
 
 namespace shunt::tool {
 namespace {
@@ -70,13 +71,12 @@ bool load_toml(const std::string& path, config::Origin origin, config::Config& c
                std::vector<config::Problem>& problems) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) return false;
-  try {
-    const toml::table table = toml::parse_file(path);
-    Loader{path, origin, config, problems}.walk(table, "");
-  } catch (const toml::parse_error& error) {
-    problems.push_back({path + ":" + std::to_string(error.source().begin.line),
-                        std::string(error.description()), "the file is ignored"});
-  }
+  const toml::parse_result parsed = toml::parse_file(path);
+  if (parsed)
+    Loader{path, origin, config, problems}.walk(parsed.table(), "");
+  else
+    problems.push_back({path + ":" + std::to_string(parsed.error().source().begin.line),
+                        std::string(parsed.error().description()), "the file is ignored"});
   return true;
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include "runtime/base/toml.h"
 
 namespace shunt::tool {
 namespace {
@@ -184,13 +185,12 @@ bool read_rules_text(const std::string& text, const std::string& name, RuleSet& 
                      std::vector<std::string>& errors) {
   const size_t before = errors.size();
   RuleSet read;
-  try {
-    const toml::table table = toml::parse(text, name);
-    Reader(name, errors).read(table, read);
-  } catch (const toml::parse_error& e) {
-    errors.push_back(name + ":" + std::to_string(e.source().begin.line) + ": " +
-                     std::string(e.description()));
-  }
+  const toml::parse_result parsed = toml::parse(text, name);
+  if (parsed)
+    Reader(name, errors).read(parsed.table(), read);
+  else
+    errors.push_back(name + ":" + std::to_string(parsed.error().source().begin.line) + ": " +
+                     std::string(parsed.error().description()));
   if (errors.size() != before) return false;
   rules = std::move(read);
   return true;

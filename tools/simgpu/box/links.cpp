@@ -25,11 +25,8 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/base/toml.h"
 #include "tools/simgpu/box/text.h"
-
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 namespace simgpu {
 namespace {
