@@ -3,37 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "tests/cupti/cupti_test.h"
+#include "tests/cupti/timeline.h"
 
 using namespace cupti_test;
 
 namespace {
-
-const char* timeline_path() {
-  static const std::string path = "/tmp/cupti_test." + std::to_string(getpid()) + ".jsonl";
-  return path.c_str();
-}
-// Before the driver loads anything: records equal the timeline's numbers with an epoch of a round figure.
-constexpr uint64_t kEpoch = 1000000000000;
-struct Settings {
-  Settings() {
-    setenv("SIMGPU_TIMELINE", timeline_path(), 1);
-    setenv("SIMGPU_CUPTI_EPOCH", std::to_string(kEpoch).c_str(), 1);
-  }
-  ~Settings() { unlink(timeline_path()); }
-} settings;
-
-std::vector<nlohmann::json> timeline(size_t from) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream text(driver_test::read_file(timeline_path()).substr(from));
-  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
-size_t timeline_size() { return driver_test::read_file(timeline_path()).size(); }
 
 struct Activity : Cupti {
   void SetUp() override {
