@@ -183,31 +183,6 @@ TEST(Operators, TheHandleMayDieBeforeTheOperationRuns) {
   });
 }
 
-TEST(Communicators, BuffersAreRegisteredAndForgotten) {
-  on_ranks(1, [](Rank& me) {
-    void* p = nullptr;
-    ASSERT_EQ(ncclMemAlloc(&p, 8192), ncclSuccess);
-    void *handle = nullptr, *none = nullptr;
-    ASSERT_EQ(ncclCommRegister(me.comm, p, 8192, &handle), ncclSuccess);
-    EXPECT_NE(handle, nullptr);
-    EXPECT_EQ(ncclCommRegister(me.comm, p, 0, &none), ncclInvalidArgument);
-    EXPECT_EQ(ncclCommRegister(me.comm, p, 8192, nullptr), ncclInvalidArgument);
-    EXPECT_EQ(ncclCommDeregister(me.comm, handle), ncclSuccess);
-    EXPECT_EQ(ncclCommDeregister(me.comm, handle), ncclInvalidArgument) << "twice";
-    EXPECT_EQ(ncclCommDeregister(me.comm, reinterpret_cast<void*>(77)), ncclInvalidArgument);
-    EXPECT_EQ(ncclCommDeregister(me.comm, nullptr), ncclSuccess);
-    ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
-    EXPECT_EQ(
-        ncclCommWindowRegister(me.comm, static_cast<char*>(p) + 8, 64, &window, NCCL_WIN_COLL_SYMMETRIC),
-        ncclInvalidArgument)
-        << "alignment";
-    ASSERT_EQ(ncclCommWindowRegister(me.comm, p, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
-    EXPECT_EQ(window, nullptr) << "no symmetric memory here: the answer says so";
-    EXPECT_EQ(ncclCommWindowDeregister(me.comm, window), ncclSuccess);
-    EXPECT_EQ(ncclMemFree(p), ncclSuccess);
-  });
-}
-
 // Captured on every rank, launched on every rank, twice.
 TEST(Capture, GraphsOfAllRanksMeet) {
   on_ranks(2, [](Rank& me) {

@@ -1,9 +1,10 @@
-// Collectives, sends and receives, groups, custom operators, registration and NCCL's allocator.
+// Collectives, sends and receives, groups, custom operators.
 #include <string.h>
 
 #include "tools/simgpu/nccl/api.h"
 #include "tools/simgpu/nccl/cost.h"
 #include "tools/simgpu/nccl/group.h"
+#include "tools/simgpu/nccl/registration.h"
 
 namespace simgpu::nccl {
 
@@ -102,6 +103,7 @@ ncclResult_t try_collective(const Call& c) {
   }
   o->in = reinterpret_cast<uint64_t>(c.in);
   o->out = reinterpret_cast<uint64_t>(c.out);
+  o->standing = standing(*c.comm, *o);
   return enqueue(o, reinterpret_cast<CUstream>(c.stream));
 }
 
@@ -249,63 +251,4 @@ NCCL_FUNCTION(ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm)) {
     return fail(comm, ncclInvalidArgument, "ncclRedOpDestroy : operator unknown to this communicator");
   comm->custom_ops[static_cast<size_t>(index)].live = false;
   return ncclSuccess;
-}
-
-NCCL_FUNCTION(ncclCommRegister, (const ncclComm_t comm, void* buffer, size_t size, void** handle),
-              (comm, buffer, size, handle)) {
-  if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
-  if (!handle || size == 0)
-    return fail(comm, ncclInvalidArgument,
-                "ncclCommRegister needs a buffer, a size and a place for the handle");
-  comm->registered.emplace_back(reinterpret_cast<uint64_t>(buffer), size);
-  *handle = reinterpret_cast<void*>(comm->registered.size());
-  return ncclSuccess;
-}
-NCCL_FUNCTION(ncclCommDeregister, (const ncclComm_t comm, void* handle), (comm, handle)) {
-  if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
-  const size_t index = reinterpret_cast<size_t>(handle);
-  if (index == 0) return ncclSuccess;
-  if (index > comm->registered.size() || comm->registered[index - 1].second == 0)
-    return fail(comm, ncclInvalidArgument, "the handle was not given out by ncclCommRegister");
-  comm->registered[index - 1].second = 0;
-  return ncclSuccess;
-}
-NCCL_FUNCTION(ncclCommWindowRegister,
-              (ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* window, int flags),
-              (comm, buffer, size, window, flags)) {
-  if (const ncclResult_t r = check(comm); r != ncclSuccess) return r;
-  if (!window || !buffer || size == 0)
-    return fail(comm, ncclInvalidArgument,
-                "ncclCommWindowRegister needs a buffer, a size and a place for the window");
-  if (reinterpret_cast<size_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT)
-    return fail(comm, ncclInvalidArgument, "a window starts at a multiple of 4096 bytes");
-  if (flags & ~NCCL_WIN_COLL_SYMMETRIC) return fail(comm, ncclInvalidArgument, "unknown window flags");
-  *window =
-      nullptr;  // as NCCL answers where symmetric memory is not available: collectives then work unregistered
-  return ncclSuccess;
-}
-NCCL_FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t window), (comm, window)) {
-  (void)window;
-  return check(comm);
-}
-
-NCCL_FUNCTION(ncclMemAlloc, (void** pointer, size_t size), (pointer, size)) {
-  if (!pointer || size == 0)
-    return fail(nullptr, ncclInvalidArgument, "ncclMemAlloc needs a place for the pointer and a size");
-  if (!driver().ok) return ncclUnhandledCudaError;
-  CUdeviceptr memory = 0;
-  // In whole pages of 2 MiB, as NCCL does: so that a window can be made of it.
-  constexpr size_t kPage = 2 << 20;
-  if (size > SIZE_MAX - kPage) return fail(nullptr, ncclInvalidArgument, "ncclMemAlloc: impossible size");
-  const CUresult status = driver().cuMemAlloc_v2(&memory, (size + kPage - 1) / kPage * kPage);
-  if (status != CUDA_SUCCESS)
-    return fail(nullptr, ncclUnhandledCudaError, "ncclMemAlloc: CUDA error " + std::to_string(status));
-  *pointer = reinterpret_cast<void*>(memory);
-  return ncclSuccess;
-}
-NCCL_FUNCTION(ncclMemFree, (void* pointer), (pointer)) {
-  if (!pointer) return ncclSuccess;
-  return driver().ok && driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS
-             ? ncclSuccess
-             : ncclUnhandledCudaError;
 }

@@ -30,6 +30,14 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
+// What NCCL knows of an operation's buffers on one rank. Ranks choose their kernels by it, so they must
+// agree.
+struct Standing {
+  enum : uint32_t { none, some, all } registered = none;  // of the buffers this rank uses
+  uint32_t symmetric = 0;  // all of them in symmetric windows, at these offsets
+  uint64_t in_offset = 0, out_offset = 0;
+};
+
 struct Post {
   enum State : uint32_t { free, posted, read, done };
   uint32_t state = free;
@@ -39,6 +47,7 @@ struct Post {
   uint64_t sequence = 0;  // of the communicator, or of the (sender, receiver) pair
   Signature signature;
   BufferRef in, out;
+  Standing standing;
   uint64_t start_ns = 0;
   uint8_t scalar[8] = {};  // multiplier of this rank's input
   uint32_t has_scalar = 0;

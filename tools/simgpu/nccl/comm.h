@@ -5,6 +5,7 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@
 namespace simgpu::nccl {
 struct Operation;
 }
+
+// A window as its owner's rank knows it; the handle is its address. Kept after deregistration, so that a
+// stale handle is answered and not followed.
+struct ncclWindow_vidmem {
+  uint64_t address = 0, bytes = 0;
+  bool symmetric = false, live = false;
+};
 
 struct ncclComm {
   static constexpr uint64_t kAlive = 0x6d6d6f634c43434eull;  // "NCCLcomm"
@@ -40,7 +48,8 @@ struct ncclComm {
   std::vector<CustomOp> custom_ops;
   // Non-blocking: asked for, not in the stream yet. Under the mutex.
   std::vector<std::pair<simgpu::nccl::Operation*, CUstream>> deferred;
-  std::vector<std::pair<uint64_t, size_t>> registered;  // index + 1 is the handle
+  std::vector<std::pair<uint64_t, size_t>> registered;      // index + 1 is the handle; under the mutex
+  std::vector<std::unique_ptr<ncclWindow_vidmem>> windows;  // under the mutex
 };
 
 namespace simgpu::nccl {

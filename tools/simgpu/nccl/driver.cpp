@@ -29,6 +29,16 @@ const Driver& driver() {
     get(d->cuStreamWaitEvent, "cuStreamWaitEvent");
     get(d->cuMemAlloc_v2, "cuMemAlloc_v2");
     get(d->cuMemFree_v2, "cuMemFree_v2");
+    get(d->cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer");
+    get(d->cuMemCreate, "cuMemCreate");
+    get(d->cuMemRelease, "cuMemRelease");
+    get(d->cuMemAddressReserve, "cuMemAddressReserve");
+    get(d->cuMemAddressFree, "cuMemAddressFree");
+    get(d->cuMemMap, "cuMemMap");
+    get(d->cuMemUnmap, "cuMemUnmap");
+    get(d->cuMemSetAccess, "cuMemSetAccess");
+    get(d->cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle");
+    get(d->cuMemGetAddressRange_v2, "cuMemGetAddressRange_v2");
     get(d->submit, "simgpu_submit");
     // What runs in a collective is the device's own doing, not a call of the program: found as data
     // (private_api.h).

@@ -23,6 +23,16 @@ struct Driver {
   CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned) = nullptr;
   CUresult (*cuMemAlloc_v2)(CUdeviceptr*, size_t) = nullptr;
   CUresult (*cuMemFree_v2)(CUdeviceptr) = nullptr;
+  decltype(&::cuDeviceCanAccessPeer) cuDeviceCanAccessPeer = nullptr;
+  decltype(&::cuMemCreate) cuMemCreate = nullptr;
+  decltype(&::cuMemRelease) cuMemRelease = nullptr;
+  decltype(&::cuMemAddressReserve) cuMemAddressReserve = nullptr;
+  decltype(&::cuMemAddressFree) cuMemAddressFree = nullptr;
+  decltype(&::cuMemMap) cuMemMap = nullptr;
+  decltype(&::cuMemUnmap) cuMemUnmap = nullptr;
+  decltype(&::cuMemSetAccess) cuMemSetAccess = nullptr;
+  decltype(&::cuMemRetainAllocationHandle) cuMemRetainAllocationHandle = nullptr;
+  decltype(&::cuMemGetAddressRange_v2) cuMemGetAddressRange_v2 = nullptr;
   decltype(&::simgpu_submit) submit = nullptr;
   decltype(&::simgpu_poke) poke = nullptr;
   decltype(&::simgpu_op_start_ns) op_start_ns = nullptr;

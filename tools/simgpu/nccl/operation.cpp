@@ -235,6 +235,11 @@ class Execution {
                                       std::to_string(r) + " called " + describe(all[r]->signature));
         return SIMGPU_STEP_DONE;
       }
+      if (const std::string differs = compare_standing(all); !differs.empty()) {
+        give_up(ncclInvalidUsage, "mismatch in operation " + std::to_string(s_.sequence) + ", " +
+                                      describe(mine) + ": " + differs);
+        return SIMGPU_STEP_DONE;
+      }
       if (!compute(all)) {
         give_up(ncclUnhandledCudaError, "rank " + std::to_string(comm_.rank) + ": a buffer of " +
                                             describe(mine) + " is no live device memory of the stated size");
@@ -280,6 +285,7 @@ class Execution {
                       o_.captured ? 1u : 0u};
     post.in = make_ref(clique_, s_.files, o_.in, o_.in_bytes, true);
     post.out = {};
+    post.standing = o_.standing;
     post.start_ns = driver().op_start_ns(op_);
     post.has_scalar = 0;
     if (o_.op == ncclAvg && !is_integer(o_.type)) {
@@ -295,6 +301,29 @@ class Execution {
         driver().op_access(op_, custom.address, type_bytes(o_.type), 0);
       }
     }
+  }
+
+  // NCCL leaves undefined what happens when some ranks' buffers are registered and others' aren't, and reads
+  // the wrong bytes when offsets into symmetric windows differ.
+  std::string compare_standing(Post* const* all) const {
+    const Standing& mine = all[comm_.rank]->standing;
+    for (int r = 0; r < comm_.ranks; ++r) {
+      const Standing& other = all[r]->standing;
+      const std::string ranks = "rank " + std::to_string(comm_.rank) + " and rank " + std::to_string(r);
+      const auto opposite = [](const Standing& a, const Standing& b) {
+        return a.registered == Standing::all && b.registered == Standing::none;
+      };
+      if (opposite(mine, other) || opposite(other, mine))
+        return ranks + ": the buffers of one are registered, those of the other are not";
+      if (mine.symmetric != other.symmetric)
+        return ranks + ": the buffers of one are in symmetric windows, those of the other are not";
+      const bool both_read = all[comm_.rank]->in.bytes && all[r]->in.bytes;
+      if (mine.symmetric && ((both_read && mine.in_offset != other.in_offset) ||
+                             (o_.function != Function::reduce && o_.function != Function::gather &&
+                              mine.out_offset != other.out_offset)))
+        return ranks + ": different offsets in their symmetric windows";
+    }
+    return "";
   }
 
   // One rank's input elements [first, first + n), multiplied when its operator says so.

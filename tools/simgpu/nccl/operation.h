@@ -37,6 +37,7 @@ struct Operation {
   uint64_t count = 0;
   ncclDataType_t type = ncclFloat32;
   int op = ncclSum, root = 0;
+  Standing standing;
   // Place in the communicator's order, taken when submitted; a captured operation takes one at each
   // execution.
   bool captured = false;
