@@ -87,7 +87,7 @@ class OverlapTest : public ::testing::Test {
   static inline std::function<void()> inside_driver_;  // runs in the middle of a call of the program
   std::function<void()> inside_nccl_;                  // runs in the middle of a collective's call
   nccl::Result nccl_answer_ = 0;
-  Work last_ = 0;
+  static inline thread_local Work last_ = 0;  // of the calling thread: several call at once
   uint64_t first_handle_ = 0;
 };
 
