@@ -2,7 +2,7 @@
 
 #include "runtime/base/helper_thread.h"
 #include "runtime/exec/driver.h"
-#include "runtime/trace/nvtx.h"
+#include "runtime/trace/names.h"
 
 namespace shunt::graphs {
 
@@ -24,7 +24,7 @@ void Builder::settle() {
 }
 
 void Builder::work() {
-  trace::nvtx::name_this_thread("shunt-graphs");
+  trace::name_this_thread("shunt-graphs");
   const exec::Driver& driver = exec::Driver::get();
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   driver.thread_exchange_capture_mode(&mode);

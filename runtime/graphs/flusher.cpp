@@ -8,7 +8,7 @@
 
 #include "runtime/base/helper_thread.h"
 #include "runtime/graphs/graphs_link.h"
-#include "runtime/trace/nvtx.h"
+#include "runtime/trace/names.h"
 
 namespace shunt::graphs {
 namespace {
@@ -25,7 +25,7 @@ void Flusher::wake() {
 }
 
 void Flusher::work() {
-  trace::nvtx::name_this_thread("shunt-flusher");
+  trace::name_this_thread("shunt-flusher");
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   uint32_t idle = 0;
   for (;;) {

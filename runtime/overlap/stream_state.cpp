@@ -4,6 +4,7 @@
 
 #include "runtime/exec/driver.h"
 #include "runtime/model/model.h"
+#include "runtime/trace/names.h"
 #include "runtime/trace/writer.h"
 
 namespace shunt::overlap {
@@ -67,6 +68,8 @@ bool StreamState::prepare() {
     known->non_blocking = true;
     known->priority = kGreatest;
   }
+  trace::name_stream(context_, c->k, "shunt comm");
+  trace::name_stream(context_, c->j, "shunt join");
   companion_ = c;
   return true;
 }

@@ -31,6 +31,8 @@ enum class RecordType : uint16_t {
   graph_node = 10,
   counter = 11,  // CounterRecord
   setting = 12,  // id: string id of "name=value (origin)"
+  stream =
+      13,  // CounterRecord: id is the handle, value the string id of its name; flags: CUPTI's number of it
   cupti_kernel = 32,
   cupti_memcpy = 33,
   cupti_memset = 34,

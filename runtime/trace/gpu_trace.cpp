@@ -266,6 +266,15 @@ void fork_child() {
   detail::running.store(false, std::memory_order_relaxed);
 }
 
+uint32_t stream_number(void* context, void* stream) {
+  uint32_t number = 0;
+  if (!running()) return 0;
+  const CUptiResult result = g_state.load(std::memory_order_acquire)
+                                 ->cupti->cuptiGetStreamIdEx(static_cast<CUcontext>(context),
+                                                             static_cast<CUstream>(stream), 0, &number);
+  return result == CUPTI_SUCCESS ? number : 0;
+}
+
 void issued_with(uint64_t decision, uint64_t leader) {
   if (!running() || decision == leader) return;
   auto* r = static_cast<CounterRecord*>(trace::detail::reserve(sizeof(CounterRecord)));

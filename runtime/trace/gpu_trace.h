@@ -50,6 +50,8 @@ class Around {
  private:
   const bool on_;
 };
+// CUPTI's number of a stream, as device records have it; 0 while nothing is recorded.
+uint32_t stream_number(void* context, void* stream);
 // The work of several decisions is enqueued by one call (NCCL's groups): it carries the id of `leader`.
 void issued_with(uint64_t decision, uint64_t leader);
 

@@ -285,6 +285,13 @@ uint64_t detail::module_id(std::string_view path, const uint8_t* build_id, uint3
   });
 }
 
+void detail::name_record(RecordType type, uint32_t flags, uint64_t id, std::string_view name) {
+  with_meta([&](Meta& meta, ChunkFile* file) {
+    const uint64_t text = string_id_locked(meta, file, name);
+    return text != 0 && append(meta, file, type, flags, id, &text, sizeof text, nullptr, 0);
+  });
+}
+
 uint32_t detail::stack_id(const StackFrame* frames, uint32_t count) {
   return with_meta([&](Meta& meta, ChunkFile* file) -> uint32_t {
     const uint32_t id = meta.stacks + 1, python[2] = {};

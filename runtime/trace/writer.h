@@ -33,6 +33,8 @@ uint64_t fresh_id_block();
 // Call sites (call_site.cpp): numbered per file and, like strings, kept out of a ring's recycling. 0: no
 // room.
 uint64_t module_id(std::string_view path, const uint8_t* build_id, uint32_t build_id_bytes);
+// A STREAM or THREAD record with its name.
+void name_record(RecordType type, uint32_t flags, uint64_t id, std::string_view name);
 uint32_t stack_id(const StackFrame* frames, uint32_t count);
 uint32_t known_site(uint64_t key);  // 0: not seen in this file
 void remember_site(uint64_t key, uint32_t stack);

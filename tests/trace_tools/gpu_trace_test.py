@@ -5,6 +5,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -134,6 +135,13 @@ class GpuTrace(unittest.TestCase):
             found = self.correlate()
             causes = {c for c in found["unmatched"] if not c.endswith(NO_WORK)}
             self.assertLessEqual(causes, {"CUPTI reported no driver call made for it"}, name)
+            # Shunt's own streams have names where their work is shown.
+            path = os.path.join(self.folder, "out.json")
+            tool("export", self.trace, "--format", "chrome", "-f", "-o", path)
+            with open(path) as f:
+                names = {e["args"]["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+            if found["decisions"] > found["without_work"]:
+                self.assertTrue(any(re.fullmatch(r"stream \d+ \(shunt comm\)", n) for n in names), names)
 
     def test_the_holder_is_named_when_cupti_is_taken(self):
         for v2, holder in (("1", "Nsight Systems"), ("0", "another profiler")):

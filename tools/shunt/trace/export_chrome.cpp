@@ -2,7 +2,6 @@
 // relative to baseTimeNanoseconds, device rows as pid = device and tid = stream, flows of category ac2g from
 // decision to device work.
 #include <map>
-#include <set>
 
 #include "tools/shunt/trace/exports.h"
 #include "tools/shunt/trace/text_sink.h"
@@ -34,7 +33,8 @@ class Chrome {
     out_.put(",\n\"traceEvents\": [\n");
     for (const auto& p : run_.processes) {
       metadata("process_name", p->pid(), 0, std::string("shunt: ") + p->reader.header().executable);
-      for (const auto& [tid, name] : p->thread_names) metadata("thread_name", p->pid(), tid, name);
+      for (const auto& [tid, name] : p->thread_names)
+        if (!name.empty()) metadata("thread_name", p->pid(), tid, name);
     }
   }
 
@@ -54,8 +54,7 @@ class Chrome {
   void footer() {
     for (const auto& [device, streams] : gpu_rows_) {
       metadata("process_name", device, 0, "GPU " + std::to_string(device));
-      for (uint32_t stream : streams)
-        metadata("thread_name", device, stream, "stream " + std::to_string(stream));
+      for (const auto& [stream, name] : streams) metadata("thread_name", device, stream, name);
     }
     out_.put("\n]}\n");
   }
@@ -155,7 +154,8 @@ class Chrome {
     const uint64_t start = c.process.engine_from_realtime(g.start);
     if (start == 0 || g.end < g.start) return;  // stamps lost; the summary counts them
     static constexpr const char* kCategory[] = {"kernel", "gpu_memcpy", "gpu_memset", "kernel", "cuda_sync"};
-    gpu_rows_[g.device].insert(g.stream);
+    std::string& name = gpu_rows_[g.device][g.stream];
+    if (name.empty()) name = stream_name(c.process, g.stream);
     begin("X", kCategory[r.type - 32], g.device, g.stream, start);
     out_.put(", \"dur\": ").micros(g.end - g.start).put(", \"name\": ").json(gpu_name(c.process, g));
     out_.put(", \"args\": {\"External id\": ")
@@ -205,7 +205,7 @@ class Chrome {
   const TraceRun& run_;
   TextSink& out_;
   bool first_ = true;
-  std::map<uint32_t, std::set<uint32_t>> gpu_rows_;
+  std::map<uint32_t, std::map<uint32_t, std::string>> gpu_rows_;  // device, stream -> name
 };
 
 }  // namespace

@@ -219,7 +219,7 @@ class Perfetto {
 
   // A stream's slices must nest. A record that starts before the last one on its lane ended goes to an
   // overflow lane.
-  uint64_t lane(const trace::GpuRecord& g, uint64_t start, uint64_t end) {
+  uint64_t lane(const TraceProcess& process, const trace::GpuRecord& g, uint64_t start, uint64_t end) {
     const uint64_t key = uint64_t{g.device} << 32 | g.stream;
     auto& lanes = lanes_[key];
     size_t i = 0;
@@ -238,8 +238,7 @@ class Perfetto {
     if (tracks_.emplace(uuid, 0).second) {
       ProtoWriter descriptor;
       descriptor.varint(1, uuid);
-      descriptor.text(
-          2, "stream " + std::to_string(g.stream) + (i ? " (overlap " + std::to_string(i) + ")" : ""));
+      descriptor.text(2, stream_name(process, g.stream) + (i ? " (overlap " + std::to_string(i) + ")" : ""));
       descriptor.varint(5, parent);
       track(descriptor);
     }
@@ -249,7 +248,7 @@ class Perfetto {
   void gpu(const RecordContext& c, const trace::RecordHeader& r, const trace::GpuRecord& g) {
     const uint64_t start = c.process.engine_from_realtime(g.start);
     if (start == 0 || g.end < g.start) return;
-    const uint64_t end = start + (g.end - g.start), uuid = lane(g, start, end);
+    const uint64_t end = start + (g.end - g.start), uuid = lane(c.process, g, start, end);
     begin_event(kBegin, uuid);
     event_.varint(kEventNameIid, intern(event_names_, 2, gpu_name(c.process, g), interned_));
     annotate(event_, interned_, "correlation", g.correlation);

@@ -46,6 +46,8 @@ struct Gatherer {
     } else if (const auto* g = as_gpu(r)) {
       const uint64_t start = c.process.engine_from_realtime(g->start);
       if (start == 0 || g->end < g->start) return;
+      std::string& name = data.stream_names[{g->device, g->stream}];
+      if (name.empty()) name = stream_name(c.process, g->stream);
       // A graph is one record or its nodes are: both say that it ran inside one.
       data.streams.add({g->device, g->stream}, start, start + (g->end - g->start),
                        g->graph_id != 0 || g->graph_node != 0 ||

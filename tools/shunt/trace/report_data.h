@@ -25,6 +25,7 @@ struct Episode {  // memory-engine decisions in order, the first few hundred
 struct ReportData {
   RunSummary summary;
   StreamTimes streams;
+  std::map<StreamTimes::Key, std::string> stream_names;
   std::map<std::string, CounterLine> counters;
   std::map<std::string, uint64_t> cupti;  // what CUPTI delivered and lost
   std::vector<Episode> episodes;

@@ -9,7 +9,7 @@
 namespace shunt::tool {
 namespace {
 
-constexpr double kLeft = 150, kBin = 1.25, kWide = kBin * static_cast<double>(kBins), kHigh = 18;
+constexpr double kLeft = 175, kBin = 1.25, kWide = kBin * static_cast<double>(kBins), kHigh = 18;
 constexpr size_t kMostRows = 24;  // strips drawn; the table has all
 
 // One bar a bin, as high as the share of the bin that was busy. Neighbours of one height become one.
@@ -110,7 +110,7 @@ std::string streams_section(const TraceRun& run, const ReportData& d) {
     first = false;
     device = key.first;
     if (drawn < kMostRows) {
-      svg += row(fmt::format("GPU {} stream {}", key.first, key.second),
+      svg += row(fmt::format("GPU {} {}", key.first, d.stream_names.at(key)),
                  fmt::format("busy {} ms, {} gaps", ms(strip.busy_ns), count_text(strip.gaps)), y,
                  {{&strip.busy_bins, 0}, {&strip.replay_bins, 1}}, bin_ns);
       y += kHigh + 6;
@@ -119,7 +119,8 @@ std::string streams_section(const TraceRun& run, const ReportData& d) {
     rows += fmt::format(
         "<tr><td>{}</td><td>{}</td><td class='n'>{}</td><td class='n'>{}</td><td class='n'>{:.1f} %</td><td "
         "class='n'>{:.1f} %</td><td class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td></tr>",
-        key.first, key.second, count_text(strip.records), ms(strip.busy_ns), share(strip.busy_ns, span),
+        key.first, markup_escape(d.stream_names.at(key).substr(7)), count_text(strip.records),
+        ms(strip.busy_ns), share(strip.busy_ns, span),
         share(strip.replay_ns, static_cast<double>(strip.busy_ns)), count_text(strip.gaps), ms(strip.gap_ns),
         strip.gaps ? ms(strip.longest_gap_ns) + " at " + ms(strip.longest_gap_at - run.first_ns) : "-");
   }
@@ -130,7 +131,7 @@ std::string streams_section(const TraceRun& run, const ReportData& d) {
         "stood still for {} ms between its first and last work. ",
         id, ms(t.any_ns), share(t.any_ns, span), ms(t.several_ns), ms(t.idle_ns));
   std::string out = fmt::format(
-      "<p>{}</p><svg viewBox='0 0 920 {:.0f}' role='img' aria-label='Busy share of each device stream over "
+      "<p>{}</p><svg viewBox='0 0 945 {:.0f}' role='img' aria-label='Busy share of each device stream over "
       "time, in the table below'>{}{}{}</svg><p class='muted'>A bar is {} wide and as high as the share of "
       "it that "
       "was busy.</p>",

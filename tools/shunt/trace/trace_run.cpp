@@ -33,9 +33,14 @@ void collect(TraceProcess& process, TraceRun& run) {
         clocks.push_back({r.t_ns, c.monotonic_before + (c.monotonic_after - c.monotonic_before) / 2,
                           c.realtime, c.boottime});
       }
-      if (type == trace::RecordType::thread)
-        process.thread_names.emplace_back(static_cast<uint32_t>(r.id),
-                                          std::string(process.reader.string(r.flags)));
+      const auto* named = reinterpret_cast<const trace::CounterRecord*>(&r);
+      const bool has_name = r.size >= sizeof(trace::CounterRecord) && named->value != 0;
+      if (type == trace::RecordType::thread) {
+        std::string& name = process.thread_names[static_cast<uint32_t>(r.id)];
+        if (has_name) name = process.reader.string(named->value);
+      }
+      if (type == trace::RecordType::stream && has_name && r.flags)
+        process.stream_names[r.flags] = process.reader.string(named->value);
     }
     if (chunk.kind == trace::ChunkKind::data) {
       const uintptr_t start = (reinterpret_cast<uintptr_t>(chunk.records) + 4095) & ~uintptr_t{4095};
@@ -84,13 +89,19 @@ bool open_run(const std::string& path, TraceRun& run, std::string& error) {
       run.unreadable.push_back(reader.error().message);
       continue;
     }
-    auto process = std::make_unique<TraceProcess>(TraceProcess{std::move(*reader), {}, {}, {}});
+    auto process = std::make_unique<TraceProcess>(TraceProcess{std::move(*reader), {}, {}, {}, {}});
     run.records += process->reader.record_count();
     collect(*process, run);
     run.processes.push_back(std::move(process));
   }
   if (run.processes.empty()) return error = run.unreadable.front(), false;
   return true;
+}
+
+std::string stream_name(const TraceProcess& process, uint32_t stream) {
+  const auto name = process.stream_names.find(stream);
+  return "stream " + std::to_string(stream) +
+         (name == process.stream_names.end() ? "" : " (" + name->second + ")");
 }
 
 std::string_view slot_name(uint16_t slot) { return slot < std::size(kSlotNames) ? kSlotNames[slot] : "?"; }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ struct TraceProcess {
   struct Clock {
     uint64_t engine, monotonic, realtime, boottime;
   };
-  std::vector<Clock> clocks, gpu_clocks;  // gpu: realtime is CUPTI's own stamp
-  std::vector<std::pair<uint32_t, std::string>> thread_names;
+  std::vector<Clock> clocks, gpu_clocks;         // gpu: realtime is CUPTI's own stamp
+  std::map<uint32_t, std::string> thread_names;  // every thread that wrote; "" without a name
+  std::map<uint32_t, std::string> stream_names;  // shunt's own, by CUPTI's number
   uint32_t pid() const { return reader.header().pid; }
   int32_t rank() const { return reader.header().rank; }
   // CUPTI's stamps (realtime) in the file's engine time, by the nearest snapshot before, CUPTI's own where
@@ -112,6 +114,8 @@ inline const trace::CounterRecord* as_external(const trace::RecordHeader& r) {
              : nullptr;
 }
 
+// "stream 11", with the name of one of shunt's own: "stream 11 (shunt comm)".
+std::string stream_name(const TraceProcess& process, uint32_t stream);
 std::string_view slot_name(uint16_t slot);  // "cuLaunchKernel"; "?" outside the table
 // "kernel name", "Memcpy HtoD", "Memset", "graph 7"; names as the vendor's tools print them.
 std::string gpu_name(const TraceProcess& process, const trace::GpuRecord& record);
