@@ -3,6 +3,7 @@
 
 #include "tools/simgpu/driver/core/call.h"
 #include "tools/simgpu/driver/core/hooks.h"
+#include "tools/simgpu/driver/core/ipc.h"
 #include "tools/simgpu/driver/core/pool.h"
 
 using namespace simgpu::driver;
@@ -103,17 +104,14 @@ SIMGPU_API cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     const AllocationRef allocation = known_allocation(dptr);
     SIMGPU_REQUIRE(allocation && allocation->base == dptr, CUDA_ERROR_INVALID_VALUE);
     if (allocation->kind == MemoryKind::pool) return pool_free_async(lock, allocation, stream);
-    // Memory of cuMemAlloc: freed like cuMemFree, which waits for everything.
-    SIMGPU_REQUIRE(allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::managed,
-                   CUDA_ERROR_INVALID_VALUE);
+    // Memory of cuMemAlloc: freed like cuMemFree, which waits for everything. Managed memory is never
+    // stream-ordered.
+    SIMGPU_REQUIRE(allocation->kind == MemoryKind::device, CUDA_ERROR_INVALID_VALUE);
     SIMGPU_TRY(wait_for(lock, *context, context_targets(*context)));
     SIMGPU_REQUIRE(MemoryMap::get().at(dptr) == allocation, CUDA_ERROR_INVALID_VALUE);
     MemoryMap::get().erase(dptr);
-    if (allocation->kind == MemoryKind::managed) {
-      unmap_host_memory(allocation->host, allocation->size);
-    } else {
-      device_at(allocation->device)->heap->release(dptr);
-    }
+    ipc_forget(*allocation);
+    device_at(allocation->device)->heap->release(dptr);
     return CUDA_SUCCESS;
   });
 }
