@@ -181,69 +181,101 @@ TEST_P(Reductions, EveryTypeAndOperator) {
 
 TEST_P(Reductions, ReduceAndReduceScatter) {
   on_ranks(GetParam(), [](Rank& me) {
-    const size_t count = 777;
-    for (const TypeInfo& t : {kTypes[2], kTypes[7], kTypes[9]}) {
-      for (int root = 0; root < me.ranks; root += 2) {
+    const size_t count = 77;
+    for (const TypeInfo& t : kTypes) {
+      for (int op : {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg}) {
+        const int root = (op + 1) % me.ranks;
         const auto data = inputs(t, me.rank, count);
         void* in = me.upload(data.data(), data.size());
         void* out = me.upload(data.data(), data.size());
-        ASSERT_EQ(ncclReduce(in, out, count, t.type, ncclSum, root, me.comm, me.stream), ncclSuccess);
+        const auto all = inputs(t, me.rank, count * static_cast<size_t>(me.ranks));
+        void* many = me.upload(all.data(), all.size());
+        void* part = me.upload(all.data(), count * t.bytes);
+        const auto what = static_cast<ncclRedOp_t>(op);
+        ASSERT_EQ(ncclReduce(in, out, count, t.type, what, root, me.comm, me.stream), ncclSuccess);
+        ASSERT_EQ(ncclReduceScatter(many, part, count, t.type, what, me.comm, me.stream), ncclSuccess);
         ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
         const auto result = me.download<uint8_t>(out, data.size());
         if (me.rank == root)
-          expect_reduced(t, result, ncclSum, me.ranks, 0, count, "Reduce");
+          expect_reduced(t, result, op, me.ranks, 0, count, "Reduce");
         else
           EXPECT_EQ(result, data) << "Reduce wrote on a rank that is not the root";
-        cudaFree(in);
-        cudaFree(out);
+        expect_reduced(t, me.download<uint8_t>(part, count * t.bytes), op, me.ranks,
+                       count * static_cast<size_t>(me.rank), count, "ReduceScatter");
+        for (void* p : {in, out, many, part}) cudaFree(p);
       }
-      const auto all = inputs(t, me.rank, count * static_cast<size_t>(me.ranks));
-      void* in = me.upload(all.data(), all.size());
-      void* out = me.upload(all.data(), count * t.bytes);
-      ASSERT_EQ(ncclReduceScatter(in, out, count, t.type, ncclMax, me.comm, me.stream), ncclSuccess);
-      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
-      expect_reduced(t, me.download<uint8_t>(out, count * t.bytes), ncclMax, me.ranks,
-                     count * static_cast<size_t>(me.rank), count, "ReduceScatter");
-      cudaFree(in);
-      cudaFree(out);
     }
   });
 }
 
+// A scalar of each type, in front of a sum.
+TEST_P(Reductions, PreMulSumOfEveryType) {
+  on_ranks(GetParam(), [](Rank& me) {
+    const size_t count = 33;
+    for (const TypeInfo& t : kTypes) {
+      const auto data = inputs(t, me.rank, count);
+      void* p = me.upload(data.data(), data.size());
+      uint8_t two[8] = {};
+      store(t, two, 2);
+      ncclRedOp_t op;
+      ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, two, t.type, ncclScalarHostImmediate, me.comm), ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(p, p, count, t.type, op, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclRedOpDestroy(op, me.comm), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+      const auto out = me.download<uint8_t>(p, data.size());
+      for (size_t i = 0; i < count; ++i) {
+        const double want = 2 * reference(t, ncclSum, me.ranks, i);
+        ASSERT_NEAR(load(t, out.data() + i * t.bytes), want, t.epsilon * me.ranks * std::max(1.0, want))
+            << t.name;
+      }
+      cudaFree(p);
+    }
+  });
+}
+
+// Every type moves its own bytes: each byte says where it comes from.
 TEST_P(Reductions, DataMovement) {
   on_ranks(GetParam(), [](Rank& me) {
-    const size_t n = 301, ranks = static_cast<size_t>(me.ranks);
-    auto value = [&](size_t rank, size_t i) { return static_cast<int>(1000 * rank + i); };
-    std::vector<int> mine(n * ranks);
-    for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(static_cast<size_t>(me.rank), i);
-    void* in = me.upload(mine.data(), mine.size() * 4);
-    std::vector<int> nothing(n * ranks, -1);
-    auto fresh = [&] { return me.upload(nothing.data(), nothing.size() * 4); };
-    void* gathered = fresh();
-    ASSERT_EQ(ncclAllGather(in, gathered, n, ncclInt32, me.comm, me.stream), ncclSuccess);
-    void* swapped = fresh();
-    ASSERT_EQ(ncclAlltoAll(in, swapped, n, ncclInt32, me.comm, me.stream), ncclSuccess);
-    void* broadcast = fresh();
+    const size_t ranks = static_cast<size_t>(me.ranks), n = 301, self = static_cast<size_t>(me.rank);
     const int root = me.ranks - 1;
-    ASSERT_EQ(ncclBroadcast(in, broadcast, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
-    void* collected = fresh();
-    ASSERT_EQ(ncclGather(in, collected, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
-    void* scattered = fresh();
-    ASSERT_EQ(ncclScatter(in, scattered, n, ncclInt32, root, me.comm, me.stream), ncclSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
-    const auto g = me.download<int>(gathered, n * ranks), s = me.download<int>(swapped, n * ranks),
-               b = me.download<int>(broadcast, n * ranks), c = me.download<int>(collected, n * ranks),
-               d = me.download<int>(scattered, n * ranks);
-    for (size_t r = 0; r < ranks; ++r) {
-      for (size_t i = 0; i < n; ++i) {
-        ASSERT_EQ(g[r * n + i], value(r, i));
-        ASSERT_EQ(s[r * n + i], value(r, static_cast<size_t>(me.rank) * n + i));
-        ASSERT_EQ(c[r * n + i], me.rank == root ? value(r, i) : -1);
+    for (const TypeInfo& t : kTypes) {
+      const size_t block = n * t.bytes;
+      const auto value = [](size_t rank, size_t i) {
+        return static_cast<uint8_t>(31 * rank + 7 * i + i / 251 + 1);
+      };
+      std::vector<uint8_t> mine(block * ranks);
+      for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(self, i);
+      const std::vector<uint8_t> nothing(block * ranks, 0);
+      void* in = me.upload(mine.data(), mine.size());
+      std::vector<void*> out;
+      for (int k = 0; k < 6; ++k) out.push_back(me.upload(nothing.data(), nothing.size()));
+      ASSERT_EQ(ncclAllGather(in, out[0], n, t.type, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclAlltoAll(in, out[1], n, t.type, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclBroadcast(in, out[2], n, t.type, root, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclGather(in, out[3], n, t.type, root, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclScatter(in, out[4], n, t.type, root, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      ASSERT_EQ(ncclSend(in, n, t.type, (me.rank + 1) % me.ranks, me.comm, me.stream), ncclSuccess);
+      ASSERT_EQ(ncclRecv(out[5], n, t.type, (me.rank + me.ranks - 1) % me.ranks, me.comm, me.stream),
+                ncclSuccess);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+      std::vector<std::vector<uint8_t>> got;
+      for (void* p : out) got.push_back(me.download<uint8_t>(p, block * ranks));
+      const size_t from = static_cast<size_t>(root), before = (self + ranks - 1) % ranks;
+      for (size_t r = 0; r < ranks; ++r)
+        for (size_t i = 0; i < block; ++i) {
+          ASSERT_EQ(got[0][r * block + i], value(r, i)) << "AllGather " << t.name;
+          ASSERT_EQ(got[1][r * block + i], value(r, self * block + i)) << "AlltoAll " << t.name;
+          ASSERT_EQ(got[3][r * block + i], me.rank == root ? value(r, i) : 0) << "Gather " << t.name;
+        }
+      for (size_t i = 0; i < block * ranks; ++i) {
+        ASSERT_EQ(got[2][i], i < block ? value(from, i) : 0) << "Broadcast " << t.name;
+        ASSERT_EQ(got[4][i], i < block ? value(from, self * block + i) : 0) << "Scatter " << t.name;
+        ASSERT_EQ(got[5][i], i < block ? value(before, i) : 0) << "Send, Recv " << t.name;
       }
-    }
-    for (size_t i = 0; i < n * ranks; ++i) {
-      ASSERT_EQ(b[i], i < n ? value(static_cast<size_t>(root), i) : -1);
-      ASSERT_EQ(d[i], i < n ? value(static_cast<size_t>(root), static_cast<size_t>(me.rank) * n + i) : -1);
+      cudaFree(in);
+      for (void* p : out) cudaFree(p);
     }
   });
 }
