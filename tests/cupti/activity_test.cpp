@@ -114,6 +114,16 @@ TEST_F(Activity, AgreesWithTheTimelineRecordByRecord) {
     EXPECT_EQ(waits[i].type, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
     EXPECT_EQ(waits[i].streamId, id);
   }
+  // Line by line: the timeline has those inside copies too.
+  std::map<uint32_t, nlohmann::json> lines;
+  for (const auto& line : expected["sync"]) lines[line["correlation"]] = line;
+  for (const auto& w : waits) {
+    ASSERT_TRUE(lines.count(w.correlationId));
+    const nlohmann::json& line = lines[w.correlationId];
+    EXPECT_EQ(w.start, line["start_ns"].get<uint64_t>() + kEpoch);
+    EXPECT_EQ(w.end, line["end_ns"].get<uint64_t>() + kEpoch);
+    EXPECT_EQ(w.contextId, line["context"].get<uint64_t>());
+  }
   EXPECT_EQ(waits[5].type, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);
   EXPECT_EQ(waits[5].streamId, CUPTI_SYNCHRONIZATION_INVALID_VALUE);
   EXPECT_EQ(client.bytes_back, client.bytes_lent);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/cupti/cupti_test.h"
+#include "tests/cupti/timeline.h"
 
 using namespace cupti_test;
 
@@ -36,6 +37,7 @@ struct Runtime : Cupti {
 TEST_F(Runtime, RecordsShareTheirCorrelationWithWhatTheyCause) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_MEMCPY,
           CUPTI_ACTIVITY_KIND_MEMSET});
+  const size_t from = timeline_size();
   ASSERT_EQ(cudaMemsetAsync(memory, 1, 64, stream), cudaSuccess);
   ASSERT_EQ(cudaMemcpyAsync(host, memory, 64, cudaMemcpyDeviceToHost, stream), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -55,6 +57,19 @@ TEST_F(Runtime, RecordsShareTheirCorrelationWithWhatTheyCause) {
     if (i == 0) continue;
     EXPECT_GT(calls[i].correlationId, calls[i - 1].correlationId);
     EXPECT_GE(calls[i].start, calls[i - 1].end);
+  }
+  // Line by line as in the timeline.
+  std::vector<nlohmann::json> lines;
+  for (const auto& line : timeline(from))
+    if (line["kind"] == "runtime") lines.push_back(line);
+  ASSERT_EQ(lines.size(), calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(calls[i].start, lines[i]["start_ns"].get<uint64_t>() + kEpoch);
+    EXPECT_EQ(calls[i].end, lines[i]["end_ns"].get<uint64_t>() + kEpoch);
+    EXPECT_EQ(calls[i].correlationId, lines[i]["correlation"].get<uint64_t>());
+    EXPECT_EQ(calls[i].returnValue, lines[i]["result"].get<uint32_t>());
+    const std::string plain = lines[i]["name"];
+    EXPECT_EQ(name(calls[i].cbid).substr(0, plain.size()), plain);
   }
   EXPECT_EQ(calls[2].returnValue, 0u);
   EXPECT_EQ(calls[3].returnValue, uint32_t(cudaErrorInvalidResourceHandle));

@@ -347,6 +347,35 @@ TEST(Operators, PreMulSumTakesHostAndDeviceScalars) {
   });
 }
 
+// Operations of a group within four times of each other's size share one choice of the algorithm: bits
+// change, as NCCL's do. Alone this one is reduced by a tree, with another of its size by a ring.
+TEST(Operators, GroupingChangesBits) {
+  on_ranks(4, [](Rank& me) {
+    const size_t n = 6000;  // 24000 bytes: below the tree's limit, two together above
+    const float values[] = {1e8f, 1.0f, -1e8f, 3.0f};
+    const std::vector<float> data(n, values[me.rank]);
+    const auto reduce = [&](const std::vector<size_t>& group) {
+      std::vector<void*> buffers;
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      for (const size_t count : group) {
+        const std::vector<float> large(count, values[me.rank]);
+        buffers.push_back(me.upload(large.data(), count * 4));
+        EXPECT_EQ(
+            ncclAllReduce(buffers.back(), buffers.back(), count, ncclFloat, ncclSum, me.comm, me.stream),
+            ncclSuccess);
+      }
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(me.stream), cudaSuccess);
+      return me.download<float>(buffers[0], n);
+    };
+    const auto alone = reduce({n}), pair = reduce({n, n}), far = reduce({n, 4 * n}),
+               near = reduce({n, 4 * n - 1});
+    EXPECT_EQ(alone, far) << "four times as large is another choice";
+    EXPECT_EQ(pair, near);
+    EXPECT_NE(alone, pair);
+  });
+}
+
 // The order of additions is a ring's: with values of very different size another order has other bits.
 TEST(Operators, OrderOfTheRingShowsInTheBits) {
   on_ranks(4, [](Rank& me) {

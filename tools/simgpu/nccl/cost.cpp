@@ -51,7 +51,7 @@ uint64_t duration_ns(const Operation& o) {
   double volume = bytes, hops = n - 1;
   switch (o.function) {
     case Function::all_reduce:
-      if (bytes <= kTreeBytes)
+      if (o.choice_bytes() <= kTreeBytes)
         return static_cast<uint64_t>(kBaseNs + 2 * kHopNs * std::ceil(std::log2(n)) + 2 * bytes / rate * 1e9);
       volume = 2 * (n - 1) / n * bytes;
       hops = 2 * (n - 1);

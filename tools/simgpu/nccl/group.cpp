@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include "tools/simgpu/nccl/cost.h"
 
@@ -37,6 +38,32 @@ void join(CUstream on, CUstream of) {
   driver().cuEventDestroy_v2(event);
 }
 
+// Collectives of one kind in a group whose sizes are within four times of the smallest share one choice of
+// the algorithm, by their sum: so grouping can change bits.
+void choose_together(const std::vector<Operation*>& collectives) {
+  std::vector<Operation*> sorted = collectives;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Operation* a, const Operation* b) {
+    const auto key = [](const Operation* o) {
+      return std::tuple(int(o->function), int(o->type), o->op, o->choice_bytes());
+    };
+    return key(a) < key(b);
+  });
+  for (size_t i = 0; i < sorted.size();) {
+    const Operation& least = *sorted[i];
+    const uint64_t smallest = least.choice_bytes();
+    uint64_t sum = 0;
+    size_t end = i;
+    while (end < sorted.size() && sorted[end]->function == least.function &&
+           sorted[end]->type == least.type && sorted[end]->op == least.op &&
+           sorted[end]->choice_bytes() < 4 * std::max<uint64_t>(smallest, 1))
+      sum += sorted[end++]->choice_bytes();
+    if (end == i) ++end;  // of no bytes
+    for (size_t k = i; k < end; ++k)
+      if (end - i > 1) sorted[k]->group_bytes = sum;
+    i = end;
+  }
+}
+
 ncclResult_t submit_all(std::vector<Pending>& pending) {
   ncclResult_t result = ncclSuccess;
   std::vector<ncclComm*> comms;
@@ -67,6 +94,7 @@ ncclResult_t submit_all(std::vector<Pending>& pending) {
       }
     }
     for (CUstream other : others) join(first, other);
+    choose_together(collectives);
     if (together) collectives.push_back(together);
     for (Operation* o : collectives) {
       const ncclResult_t r = submit(o, first);

@@ -401,7 +401,7 @@ class Execution {
     bool ok = o_.out_bytes == 0 || driver().host_pointer(o_.out, o_.out_bytes);
     switch (o_.function) {
       case Function::all_reduce:
-        if (bytes <= kTreeBytes) return ok && reduce_tree(all, out);
+        if (o_.choice_bytes() <= kTreeBytes) return ok && reduce_tree(all, out);
         for (uint64_t c = 0; c < ranks && ok; ++c) {
           const uint64_t first = n * c / ranks, last = n * (c + 1) / ranks;
           ok = reduce_ring(all, static_cast<int>(c) + 1, first, last - first, out + first * size);

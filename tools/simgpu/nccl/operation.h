@@ -43,6 +43,11 @@ struct Operation {
   bool captured = false;
   uint64_t sequence = 0;
   std::vector<Transfer> transfers;  // non-empty: point to point
+  // What the choice of the algorithm goes by: with others of its group, all their bytes.
+  uint64_t group_bytes = 0;
+  uint64_t choice_bytes() const {
+    return group_bytes ? group_bytes : in_bytes > out_bytes ? in_bytes : out_bytes;
+  }
 };
 
 // Gives the operation its place in the communicator's order and hands it to the stream.
