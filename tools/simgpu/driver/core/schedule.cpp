@@ -28,6 +28,9 @@ namespace {
 using Time = std::chrono::steady_clock;
 constexpr auto kLook = std::chrono::microseconds(50);
 constexpr auto kPatience = std::chrono::seconds(5);  // for a thread that computes between two calls
+// For one that has once used it up: it spins until others have moved on (a watchdog), and would do so every
+// time.
+constexpr auto kSpinnerPatience = std::chrono::milliseconds(5);
 constexpr auto kStrangerPatience = std::chrono::milliseconds(50);  // for a thread that has not called yet
 constexpr auto kStrangerPatienceBusy = std::chrono::seconds(2);    // while it runs
 constexpr auto kReplayPatience = std::chrono::seconds(10);
@@ -36,6 +39,7 @@ struct Thread {
   pid_t tid = 0;
   int logical = -1;  // by creation, given when first chosen among
   bool waiting = false, inside = false;
+  bool spins = false;
   bool aside = false;     // waits for others inside a call: goes on only when nobody else can
   uint64_t clock_ns = 0;  // virtual, at arrival; of a new thread: the latest of all, when it is considered
 };
@@ -134,7 +138,10 @@ bool somebody_on_the_way(Scheduler& s, Time::duration waited) {
       it = s.threads.erase(it);
       continue;
     }
-    on_the_way |= active(state) && waited < kPatience;
+    if (active(state)) {
+      t.spins |= waited >= kPatience;
+      on_the_way |= waited < (t.spins ? Time::duration(kSpinnerPatience) : Time::duration(kPatience));
+    }
     ++it;
   }
   for (const pid_t tid : tasks()) {
