@@ -13,6 +13,13 @@ clang, seconds = sys.argv[1:3]
 if not clang or clang.endswith("-NOTFOUND"):
     print("skipped: no clang++ on this machine (Debian: apt install clang); libFuzzer comes with it only")
     sys.exit(77)
+with tempfile.TemporaryDirectory() as top:  # clang alone is not enough: its run-time library is a package of its own
+    probe = os.path.join(top, "probe.cpp")
+    with open(probe, "w") as f:
+        f.write('extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }')
+    if subprocess.run([clang, "-fsanitize=fuzzer,address,undefined", probe, "-o", os.path.join(top, "probe")], capture_output=True).returncode:
+        print("skipped: clang++ has no libFuzzer here (Debian: apt install libclang-rt-14-dev); trace_fuzz_loop runs without")
+        sys.exit(77)
 with open(os.path.join(ROOT, "tests/trace/golden/version_1.shnt"), "rb") as golden:
     good = golden.read()
 
