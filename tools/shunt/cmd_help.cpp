@@ -5,6 +5,7 @@
 #include "runtime/config/options.h"
 #include "runtime/profiles/profile.h"
 #include "tools/shunt/console.h"
+#include "tools/shunt/topics.h"
 #include "tools/shunt/verb.h"
 
 namespace shunt::tool {
@@ -67,25 +68,83 @@ void topic_placement() {
       "differs`.\n");
 }
 
+void topic_graphs() {
+  printf(
+      "Launches that repeat (same kernels, sizes and order on a stream) are gathered and submitted as one "
+      "CUDA "
+      "graph; arguments\n"
+      "that change are patched in. Everything that could tell the difference (a query, a wait, a copy the "
+      "host "
+      "reads, a capture\n"
+      "of the program's own, ...) first submits what was held back. A graph that does not pay is given "
+      "up.\n\n"
+      "--graphs=on          where a measured gain is expected (default)\n"
+      "--graphs=aggressive  without waiting for the measurement\n"
+      "--graphs=shadow      run eagerly, record what would have been gained\n"
+      "--graphs=off\n\n"
+      "`shunt run -o run.shunt --summary` shows replays, and for everything left eager the reason.\n");
+}
+
+void topic_overlap() {
+  printf(
+      "NCCL collectives on the compute stream move to a companion stream and are joined before the first "
+      "operation that touches\n"
+      "their buffers. What a kernel touches is known from its API (copies, memsets, NCCL) or proven from its "
+      "PTX; an unknown\n"
+      "kernel waits for everything (`shunt ptx FILE` says why one is unknown).\n\n"
+      "--overlap=off        default\n"
+      "--overlap=shadow     decide and record only\n"
+      "--overlap=on         exact and proven accesses only\n"
+      "--overlap=assume     also accesses assumed from arguments, after shadow agreement\n");
+}
+
+void topic_oom() {
+  printf(
+      "When an allocation fails for want of memory shunt climbs a ladder before the program sees the error: "
+      "classify, retry,\n"
+      "trim what can be trimmed without synchronising, leave allocators that heal themselves to it, wait "
+      "briefly for other\n"
+      "processes, spill. A ladder that fails leaves nothing behind, and the program gets the driver's own "
+      "code.\n\n"
+      "--oom=retry          all but spilling (default)\n"
+      "--oom=spill          blocks may live in host memory; --spill-max and --spill-host-floor bound it\n"
+      "--oom=auto           spills a small share only\n"
+      "--oom=shadow         records what it would have done\n"
+      "--oom=off\n");
+}
+
+void topic_trace() {
+  printf(
+      "-o NAME keeps every decision in the directory NAME.shunt, one file a process, readable even after "
+      "SIGKILL.\n\n"
+      "shunt trace summary NAME.shunt                  decisions by feature, reasons, losses\n"
+      "shunt trace report NAME.shunt -o report.html    one offline page\n"
+      "shunt trace export NAME.shunt --format perfetto -o NAME.pftrace      also chrome, sqlite, csv\n"
+      "shunt trace correlate NAME.shunt --nsys report.sqlite    joins decisions with device work by ids\n"
+      "shunt trace check NAME.shunt                    what is whole, salvaged, lost\n\n"
+      "--gpu-trace=graph|node adds device times by CUPTI; --trace-ring SIZE keeps only the newest "
+      "records.\n");
+}
+
+constexpr Topic kTopics[] = {{"env", topic_env, "variables"},
+                             {"placement", topic_placement, "how a device is chosen"},
+                             {"graphs", topic_graphs, "repeated launches as CUDA graphs"},
+                             {"overlap", topic_overlap, "collectives beside compute"},
+                             {"oom", topic_oom, "what happens when device memory runs out"},
+                             {"trace", topic_trace, "recording and reading decisions"},
+                             {"sim", topic_sim, "simulated boxes"},
+                             {"models", topic_models, "device models"},
+                             {"reasons", topic_reasons, "reasons of decisions"}};
+
 int help_verb(const std::vector<std::string>& arguments) {
-  struct Topic {
-    const char* name;
-    void (*print)();
-    const char* summary;
-  };
-  static constexpr Topic topics[] = {{"env", topic_env, "variables"},
-                                     {"placement", topic_placement, "how a device is chosen"},
-                                     {"sim", topic_sim, "simulated boxes"},
-                                     {"models", topic_models, "device models"},
-                                     {"reasons", topic_reasons, "reasons of decisions"}};
-  if (arguments.empty()) {
-    printf("Topics:\n");
-    for (const Topic& t : topics) printf("  shunt help %-10s %s\n", t.name, t.summary);
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    printf("Usage: shunt help [TOPIC | VERB]\n\nTopics:\n");
+    for (const Topic& t : kTopics) printf("  shunt help %-10s %s\n", t.name, t.summary);
     printf("Verbs: `shunt --help`, `shunt VERB --help`.\n");
     return 0;
   }
   std::vector<std::string> names;
-  for (const Topic& t : topics) {
+  for (const Topic& t : kTopics) {
     if (arguments[0] == t.name) return t.print(), 0;
     names.emplace_back(t.name);
   }
@@ -102,4 +161,7 @@ int help_verb(const std::vector<std::string>& arguments) {
 SHUNT_VERB("help", 95, "a verb or topic explained", help_verb)
 
 }  // namespace
+
+std::span<const Topic> topics() { return kTopics; }
+
 }  // namespace shunt::tool

@@ -1,6 +1,7 @@
 // `shunt rules`: the placement rules in effect, the file to edit, and whether a file is well-formed.
 #include <stdio.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/shunt/console.h"
@@ -88,7 +89,9 @@ int show(const std::vector<std::string>& arguments) {
 }
 
 int rules_verb(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+  const bool help = std::any_of(arguments.begin(), arguments.end(),
+                                [](const std::string& a) { return a == "--help" || a == "-h"; });
+  if (arguments.empty() || help) {
     printf("%s", kUsage);
     return arguments.empty() ? kFailed : 0;
   }

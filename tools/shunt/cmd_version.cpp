@@ -13,6 +13,10 @@ namespace {
 int version_verb(const std::vector<std::string>& arguments) {
   const ParsedFlags flags = parse_flags(arguments, false, {"json"});
   if (!flags.error.empty()) return fail(kFailed, flags.error);
+  if (flags.help) {
+    printf("Usage: shunt version [--json]\n\nVersions, and where the libraries are.\n");
+    return 0;
+  }
   const Layout layout = find_layout();
   if (flags.json) {
     printf(
