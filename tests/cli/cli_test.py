@@ -40,6 +40,12 @@ class Case(unittest.TestCase):
         return subprocess.run([self.shunt, *arguments], env=env or self.env, cwd=cwd or self.dir, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=timeout)
 
+    def app(self, name="vecadd"):
+        app = os.path.join(BUILD, "tests/apps", name)
+        if not os.access(app, os.X_OK):
+            self.skipTest("tests/apps is not built")
+        return app
+
     def path(self, name):
         return os.path.join(self.dir, name)
 
@@ -291,14 +297,6 @@ class Settings(Case):
 
 
 class Traces(Case):
-    APP = "tests/apps/vecadd"
-
-    def app(self):
-        app = os.path.join(BUILD, self.APP)
-        if not os.access(app, os.X_OK):
-            self.skipTest("tests/apps is not built")
-        return app
-
     def test_names(self):
         done = self.run_shunt("run", "-q", "-o", "r-%q{MARK}", "--sim", "b200:1", "--", self.app(), env=dict(self.env, MARK="x"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -348,11 +346,12 @@ class Traces(Case):
 
 class Boxes(Case):
     def boxes(self):
-        return set(f for f in os.listdir("/dev/shm") if f.startswith("simgpu-"))
+        """Boxes, and what programs keep beside them (the memory ledger), by file name."""
+        return set(f for f in os.listdir("/dev/shm") if "simgpu-" in f)
 
     def wait_gone(self, names):
         for _ in range(200):
-            if not names & self.boxes():
+            if not any(name in left for name in names for left in self.boxes()):
                 return True
             time.sleep(0.02)
         return False
@@ -364,6 +363,33 @@ class Boxes(Case):
                 name = done.stdout.strip().lstrip("/")
                 self.assertTrue(name.startswith("simgpu-"))
                 self.assertTrue(self.wait_gone({name}), name)
+
+    def test_the_ledger_goes_with_the_box(self):
+        done = self.run_shunt("run", "-q", "--sim", "b200:1@mem=96MiB", "--oom=spill", "--", self.app("growing"), "16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_shunt("run", "-q", "--sim", "b200:1", "--", "sh", "-c", f"echo $SIMGPU_BOX; ls /dev/shm; {self.app()} >/dev/null; ls /dev/shm")
+        name = done.stdout.split("\n")[0].lstrip("/")
+        self.assertIn("_" + name, done.stdout, "the program has a ledger while it runs")
+        self.assertTrue(self.wait_gone({name}), self.boxes())
+
+    def test_ledgers_of_gone_boxes_are_swept(self):
+        gone = f"simgpu-{os.getuid()}-999999999-1-0"
+        named = f"box-of-somebody-{os.getpid()}"
+        boot = subprocess.run([self.shunt, "run", "-q", "--sim", "b200:1", "--", "sh", "-c", f"{self.app()} >/dev/null; ls /dev/shm | grep ledger.*simgpu"],
+                              env=self.env, capture_output=True, text=True).stdout.split("_simgpu")[0]
+        self.assertIn("shunt-ledger", boot)
+        stale, kept = [f"/dev/shm/{boot}_{box}" for box in (gone, named)]
+        for path in (stale, kept):
+            with open(path, "wb") as file:
+                file.write(b"\0" * 64)
+        try:
+            self.run_shunt("run", "-q", "--sim", "b200:1", "--", "true")
+            self.assertFalse(os.path.exists(stale))
+            self.assertTrue(os.path.exists(kept), "a box that somebody named may be made again")
+        finally:
+            for path in (stale, kept):
+                if os.path.exists(path):
+                    os.unlink(path)
 
     def test_nothing_left_by_refusals(self):
         before = self.boxes()

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/shunt/box_leftovers.h"
 #include "tools/shunt/console.h"
 #include "tools/shunt/ledger_table.h"
 #include "tools/shunt/verb.h"
@@ -49,6 +50,7 @@ int ledger_verb(const std::vector<std::string>& arguments) {
     else
       return fail(kFailed, "unexpected argument '" + argument + "'; usage: shunt ledger [--repair] [--json]");
   }
+  if (repair) remove_ledgers_of_gone_boxes();
   std::vector<tools::LedgerReport> reports;
   bool problem = false;
   for (const std::string& scope : Ledger::scopes()) {

@@ -16,6 +16,7 @@
 #include "runtime/placement/decide.h"
 #include "runtime/trace/paths.h"
 #include "runtime/trace/reader.h"
+#include "tools/shunt/box_leftovers.h"
 #include "tools/shunt/console.h"
 #include "tools/shunt/devices.h"
 #include "tools/shunt/flags.h"
@@ -335,7 +336,10 @@ int run_supervised(Run& run) {
   const uint64_t start = clock::monotonic_ns();
   Outcome outcome;
   const bool started = supervise(run.program.path, run.arguments, run.environment, outcome);
-  if (run.simulated) simgpu::Box::unlink_named(run.sim.name);
+  if (run.simulated) {
+    simgpu::Box::unlink_named(run.sim.name);
+    remove_ledger_of(run.sim.name);
+  }
   if (started) {
     const RunFacts facts{static_cast<double>(clock::monotonic_ns() - start) * 1e-9,
                          trace::job_rank(),

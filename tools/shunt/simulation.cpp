@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/shunt/box_leftovers.h"
+
 namespace shunt::tool {
 
 bool make_simulation(const std::string& sim, const std::string& links, bool create, Simulation& out,
@@ -19,6 +21,7 @@ bool make_simulation(const std::string& sim, const std::string& links, bool crea
   out.spec_text = sim;
   out.links = links;
   if (create) {
+    remove_ledgers_of_gone_boxes();
     if (!simgpu::Box::create_named(out.spec, out.name, error)) return false;
     out.box.reset(simgpu::Box::open_named(out.name, error));
     if (!out.box) simgpu::Box::unlink_named(out.name);
@@ -72,6 +75,7 @@ bool start_janitor(pid_t pid, const std::string& box) {
     while (poll(&ended, 1, -1) < 0) {
     }
     simgpu::Box::unlink_named(box);
+    remove_ledger_of(box);
     _exit(0);
   }
   int status = 0;
